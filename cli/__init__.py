@@ -1,0 +1,1 @@
+"""The `sluicegate` command: every subcommand calls a room."""

@@ -1,0 +1,1 @@
+"""What a stack contains: four components and the one that knows their order."""

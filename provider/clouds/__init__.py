@@ -1,0 +1,1 @@
+"""Where machines and disks come from. One adapter a file; no Pulumi."""
