@@ -1,0 +1,57 @@
+"""What every engine's adapter shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from ..faults import Faults
+
+if TYPE_CHECKING:
+    from ..model import Recipe
+
+MEND = "edit the recipe, then pin it again"
+
+# A model that repeats a list has its next words in the prompt: n-gram and neural drafters are both right there.
+PREDICTABLE = "Repeat this list exactly, twice:\n" + "\n".join(
+    f"{n}. The quick brown fox number {n} jumps over the lazy dog." for n in range(1, 9)
+)
+PLAIN = "Say in one short sentence what a sluice gate is."
+
+
+def refuse_owned(faults: Faults, args: Iterable[str], owned: dict[str, str]) -> None:
+    """A fault for each further argument that is compiled from a field of the recipe or belongs to the host."""
+    for index, arg in enumerate(args):
+        if not arg.startswith("-"):
+            continue
+        flag = arg.split("=", 1)[0].split(".", 1)[0].replace("_", "-")
+        if flag in owned:
+            faults.add(f"args[{index}]", arg, f"one sluicegate does not set; this is {owned[flag]}", MEND)
+
+
+def refuse_env(faults: Faults, env: Iterable[str], owned: dict[str, str]) -> None:
+    """A fault for each variable that is set by the adapter or would carry a secret."""
+    for name in env:
+        if name in owned:
+            faults.add(f"env.{name}", name, f"one sluicegate does not set; this is {owned[name]}", MEND)
+
+
+def gate_facts(recipe: Recipe) -> dict[str, Any]:
+    """The recipe's part of what the host's gate needs."""
+    return {
+        "max_model_len": recipe.serve.max_model_len,
+        "acceptance_floor": recipe.gate.acceptance_floor if recipe.speculation else None,
+        "not_helping": recipe.gate.not_helping,
+        "speculation": recipe.speculation is not None,
+        "prompts": {"predictable": PREDICTABLE, "plain": PLAIN},
+    }
+
+
+def phase(match: str, name: str) -> dict[str, Any]:
+    """A log pattern that says a phase of the start was reached."""
+    return {"match": match, "phase": name}
+
+
+def cause(match: str, text: str, mend: str, *, transient: bool = False) -> dict[str, Any]:
+    """A log pattern that says why a start failed; `transient` causes may pass with a second try of the same lock."""
+    return {"match": match, "cause": text, "transient": transient, "mend": mend}

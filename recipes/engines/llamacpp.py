@@ -1,0 +1,103 @@
+"""llama.cpp's own server, embedded from the wheel `xllamacpp`: llama-server's flag names, one GGUF, a Unix socket."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from ..faults import Faults
+from .common import MEND, cause, gate_facts, phase, refuse_env, refuse_owned
+
+if TYPE_CHECKING:
+    from ..model import Recipe, Source, Sources
+
+# A slot's context is rounded up to this many tokens, and the endpoint would then report another length than pinned.
+CONTEXT_STEP = 256
+
+_OWNED = {
+    "--model": "model.repo", "-m": "model.repo",
+    "--alias": "serve.name", "-a": "serve.name",
+    "--ctx-size": "serve.max_model_len", "-c": "serve.max_model_len",
+    "--parallel": "serve.max_num_seqs", "-np": "serve.max_num_seqs",
+    "--host": "the host's own socket", "--port": "the host's own socket",
+    "--metrics": "always on: the gate reads them",
+    "--api-key": "the front checks keys", "--api-key-file": "the front checks keys",
+    "--spec-type": "speculation.method", "--draft-max": "speculation.tokens", "--draft": "speculation.tokens",
+    "--model-draft": "speculation.repo", "-md": "speculation.repo",
+    "--hf-repo": "model.repo", "-hf": "model.repo", "--model-url": "model.repo", "-mu": "model.repo",
+}  # fmt: skip
+_OWNED_ENV = {"HF_TOKEN": "stack config, as a secret", "LLAMA_API_KEY": "the front checks keys"}
+_SPLIT = re.compile(r"-(\d{5})-of-\d{5}\.gguf")
+
+
+def compile(recipe: Recipe, sources: Sources) -> tuple[list[str], dict[str, str]]:
+    """llama-server's argument list and environment. Raises RecipeError with every fault."""
+    faults = Faults()
+    serve, speculation = recipe.serve, recipe.speculation
+    if serve.max_model_len % CONTEXT_STEP:
+        faults.add("serve.max_model_len", serve.max_model_len, f"a multiple of {CONTEXT_STEP} for llamacpp", MEND)
+    refuse_owned(faults, recipe.args, _OWNED)
+    refuse_env(faults, recipe.env, _OWNED_ENV)
+    argv = [
+        "--model", "{weights}/" + _gguf(faults, sources.weights, "sources.weights"),
+        "--alias", serve.name,
+        "--ctx-size", str(serve.max_model_len * serve.max_num_seqs),
+        "--parallel", str(serve.max_num_seqs),
+        "--host", "{socket}",
+        "--metrics",
+    ]  # fmt: skip
+    if speculation is not None:
+        if speculation.method == "ngram":
+            argv += ["--spec-type", "ngram-simple"]
+        elif speculation.method == "draft_model":
+            if sources.drafter is None:
+                faults.add("sources.drafter", None, "the drafter's GGUF", MEND)
+            else:
+                draft = "{drafter}/" + _gguf(faults, sources.drafter, "sources.drafter")
+                argv += ["--spec-type", "draft-simple", "--model-draft", draft]
+        else:
+            faults.add("speculation.method", speculation.method, "ngram or draft_model for llamacpp", MEND)
+        argv += ["--draft-max", str(speculation.tokens)]
+    faults.raise_any()
+    return argv + list(recipe.args), dict(recipe.env)
+
+
+def _gguf(faults: Faults, source: Source, key: str) -> str:
+    """The one file to name: a GGUF, the first part of one that is split."""
+    names = sorted(file.path for file in source.files if file.path.endswith(".gguf"))
+    parts = {match[1] for name in names if (match := _SPLIT.search(name))}
+    if len(names) == 1 or (len(parts) == len(names) > 1):
+        return names[0]
+    faults.add(f"{key}.files", names or None, "exactly one GGUF file, or the parts of one", MEND)
+    return ""
+
+
+def host_facts(recipe: Recipe) -> dict[str, Any]:
+    """What the host must know to gate and watch llama.cpp (names as its /metrics and log print them)."""
+    return gate_facts(recipe) | {
+        "health": "/health",
+        "version": None,  # it has no /version, and its fingerprint is "b0-unknown" in every wheel
+        "models": "/v1/models",
+        "max_len_field": "meta.n_ctx",
+        "metrics": {
+            "path": "/metrics",
+            "drafts": "llamacpp:spec_decode_num_drafts_total",
+            "draft_tokens": "llamacpp:spec_decode_num_draft_tokens_total",
+            "accepted": "llamacpp:spec_decode_num_accepted_tokens_total",
+            "running": "llamacpp:requests_processing",
+            "waiting": "llamacpp:requests_deferred",
+            "generated": "llamacpp:tokens_predicted_total",
+        },
+        "fingerprint": False,
+        "steady_s": 1.0,
+        "drain_s": 30.0,
+        "stop_s": 5.0,
+        "patterns": PATTERNS,
+    }
+
+
+PATTERNS = [
+    phase(r"load_model: loading model", "load"),
+    phase(r"init: model loaded", "first_token"),
+    cause(r"failed to open GGUF file", "the model file is missing or not readable", "run `pulumi up --refresh`"),
+]

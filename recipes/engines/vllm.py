@@ -1,0 +1,130 @@
+"""vLLM: one command line from its image or package, one Unix socket, offline."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from ..faults import Faults
+from .common import MEND, gate_facts, refuse_env, refuse_owned
+
+if TYPE_CHECKING:
+    from ..model import Recipe, Sources, Speculation
+
+# The DFlash2 checkpoint drafts blocks of 8, the first of which is the known token. vLLM accepts any other number,
+# sets the block to it without comparing, and then drafts worse (vllm-project/recipes#837).
+DFLASH2_TOKENS = 7
+SHUTDOWN_S = 30  # with vLLM's default of 0 an open stream is left hanging without an error
+
+_SPEC, _SOCKET, _KEY = "speculation", "the host's own socket", "the front checks keys"
+_OWNED = {
+    "--model": "model.repo", "--revision": "model.revision", "--hf-token": "stack config, as a secret",
+    "--tokenizer": "model.repo", "--tokenizer-revision": "model.revision",
+    "--uds": _SOCKET, "--host": _SOCKET, "--port": _SOCKET, "--api-key": _KEY,
+    "--served-model-name": "serve.name", "--max-model-len": "serve.max_model_len",
+    "--max-num-seqs": "serve.max_num_seqs", "--tensor-parallel-size": "gpu.count", "-tp": "gpu.count",
+    "--shutdown-timeout": f"always {SHUTDOWN_S}", "--fingerprint-mode": "always the lock",
+    "--fingerprint-value": "always the lock", "--speculative-config": _SPEC, "-sc": _SPEC, "--spec-method": _SPEC,
+    "--spec-model": _SPEC, "--spec-tokens": _SPEC, "--config": "args, one by one", "--download-dir": "the lock's files",
+    "--disable-log-stats": "never: the gate reads the metrics",
+}  # fmt: skip
+_ENV = {
+    # Everything has been fetched and verified before the start: nothing may come from anywhere else.
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "DO_NOT_TRACK": "1",
+    # Of vLLM's own variables only two, both among the few that its compile key ignores.
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_CACHE_ROOT": "{cache}/vllm",
+    "XDG_CACHE_HOME": "{cache}",
+    "TRITON_CACHE_DIR": "{cache}/triton",
+    "FLASHINFER_WORKSPACE_BASE": "{cache}",
+    "CUDA_CACHE_PATH": "{cache}/nv",
+    "HF_HOME": "{cache}/hf",
+}
+_OWNED_ENV = dict.fromkeys(_ENV, "set for every vLLM start") | {
+    "HF_TOKEN": "stack config, as a secret",
+    "VLLM_API_KEY": _KEY,
+    "VLLM_PORT": _SOCKET,
+    "VLLM_SERVER_DEV_MODE": "never: it opens routes that run code",
+    "VLLM_KEEP_ALIVE_ON_ENGINE_DEATH": "never: a dead engine must exit to be restarted",
+}
+_COMMIT = re.compile(r"--code[-_]revision=[0-9a-f]{40}")
+
+
+def compile(recipe: Recipe, sources: Sources) -> tuple[list[str], dict[str, str]]:
+    """vLLM's argument list and environment. Raises RecipeError with every fault."""
+    from ..model import Source
+
+    faults, serve = Faults(), recipe.serve
+    refuse_owned(faults, recipe.args, _OWNED)
+    refuse_env(faults, recipe.env, _OWNED_ENV)
+    _remote_code(faults, recipe.args)
+    argv = [
+        "serve", "{weights}", "--uds", "{socket}",
+        "--served-model-name", serve.name,
+        "--max-model-len", str(serve.max_model_len),
+        "--max-num-seqs", str(serve.max_num_seqs),
+    ]  # fmt: skip
+    if recipe.gpu.count > 1:
+        argv += ["--tensor-parallel-size", str(recipe.gpu.count)]
+    if isinstance(sources.tokenizer, Source):
+        argv += ["--tokenizer", "{tokenizer}"]
+    argv += ["--shutdown-timeout", str(SHUTDOWN_S), "--fingerprint-mode", "custom", "--fingerprint-value", "{lock}"]
+    if recipe.speculation is not None:
+        argv += ["--speculative-config", _speculative(faults, recipe.speculation, sources)]
+    faults.raise_any()
+    return argv + list(recipe.args), _ENV | recipe.env
+
+
+def _speculative(faults: Faults, speculation: Speculation, sources: Sources) -> str:
+    """The compact JSON of `--speculative-config`; places instead of repositories, so no revision can drift."""
+    config: dict[str, object] = {"method": speculation.method}
+    if speculation.method == "mtp":
+        # Unsaid, the head's config would be looked up again by the target's name, at `main`.
+        config["model"] = "{weights}"
+    elif speculation.method != "ngram":
+        if sources.drafter is None:
+            faults.add("sources.drafter", None, "the drafter's files at one commit", MEND)
+        config["model"] = "{drafter}"
+    config["num_speculative_tokens"] = speculation.tokens
+    dflash2 = speculation.method == "dflash" and "dflash2" in (speculation.repo or "").lower()
+    if dflash2 and speculation.tokens != DFLASH2_TOKENS:
+        allowed = f"{DFLASH2_TOKENS} for a DFlash2 drafter: its block size minus 1"
+        faults.add("speculation.tokens", speculation.tokens, allowed, MEND)
+    return json.dumps(config, separators=(",", ":"))
+
+
+def _remote_code(faults: Faults, args: tuple[str, ...]) -> None:
+    """Code of a repository runs only at a commit of its own."""
+    for index, arg in enumerate(args):
+        if arg.replace("_", "-") == "--trust-remote-code" and not any(_COMMIT.fullmatch(other) for other in args):
+            faults.add(f"args[{index}]", arg, "remote code only with --code-revision=<40 hex commit> beside it", MEND)
+
+
+def host_facts(recipe: Recipe) -> dict[str, Any]:
+    """What the host must know to gate and watch vLLM (names as its /metrics and log print them)."""
+    from .vllm_log import PATTERNS
+
+    return gate_facts(recipe) | {
+        "health": "/health",
+        "version": {"path": "/version", "field": "version"},
+        "models": "/v1/models",
+        "max_len_field": "max_model_len",
+        "metrics": {
+            "path": "/metrics",
+            "drafts": "vllm:spec_decode_num_drafts_total",
+            "draft_tokens": "vllm:spec_decode_num_draft_tokens_total",
+            "accepted": "vllm:spec_decode_num_accepted_tokens_total",
+            "running": "vllm:num_requests_running",
+            "waiting": "vllm:num_requests_waiting",
+            "generated": "vllm:generation_tokens_total",
+        },
+        "fingerprint": True,
+        "steady_s": 6.0,  # a dead engine takes the server down within its watchdog's 5 s
+        "drain_s": float(SHUTDOWN_S),
+        "stop_s": SHUTDOWN_S + 10.0,  # longer than its own drain, so that it is never killed in the middle of a stream
+        "patterns": PATTERNS,
+    }
