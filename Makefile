@@ -1,0 +1,47 @@
+# What a person runs. Everything is idempotent, needs no terminal, and keeps all it makes inside this folder.
+PYTHON ?= python3
+STACK ?= dev
+PYTEST_ARGS ?=
+LOCK_ARGS ?=
+.DEFAULT_GOAL := help
+.PHONY: help setup up down test lint bench env lock official
+MAKEFLAGS += --no-print-directory
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
+
+setup: ## everything the other commands need, into .venv, .tools and .models
+	@$(PYTHON) -m tools.setup
+
+up: ## set up and deploy the dev stack: a real model on this machine, its URL, one answer, its speed
+	@$(PYTHON) -m tools.setup --quiet
+	@.venv/bin/python -m tools.up --stack $(STACK)
+
+down: ## destroy the dev stack, leaving nothing running
+	@$(PYTHON) -m tools.setup --quiet
+	@.venv/bin/python -m tools.down --stack $(STACK)
+
+test: ## set up and run the whole suite, with coverage
+	@$(PYTHON) -m tools.setup
+	@.venv/bin/python -m tools.with_env .venv/bin/pytest --cov --cov-report=term $(PYTEST_ARGS)
+
+lint: ## ruff and mypy
+	@$(PYTHON) -m tools.setup --quiet
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@.venv/bin/mypy
+
+bench: ## the figures of this project, as ratios within one run
+	@$(PYTHON) -m tools.setup --quiet
+	@.venv/bin/python -m tools.with_env .venv/bin/python -m tools.bench
+
+env: ## shell lines for `eval "$(make -s env)"`: the tools on PATH, OPENAI_BASE_URL and OPENAI_API_KEY
+	@$(PYTHON) -m tools.setup --quiet >&2
+	@.venv/bin/python -m tools.exports --stack $(STACK)
+
+lock: ## compile requirements/*.txt anew (LOCK_ARGS=--upgrade for newer versions)
+	@$(PYTHON) -m tools.setup --quiet
+	@.venv/bin/python -m tools.lock $(LOCK_ARGS)
+
+official: ## try Pulumi's own downloads again, in place of what was built and of the stand-ins
+	@$(PYTHON) -m tools.setup --retry-downloads

@@ -1,0 +1,76 @@
+"""The virtual environment: created by the standard library, filled by uv from requirements that carry hashes.
+
+pip stays in it, since the process runtime fetches its pinned wheels with `python -m pip download`. No index is named
+here or in the requirements: whatever the user's own pip and uv are set to use is used.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+from tools import stamps
+from tools.console import SetupError, say
+from tools.paths import REQUIREMENTS, ROOT, VENV, VENV_PYTHON
+
+UV = VENV / "bin" / "uv"
+STAMP = VENV / "sluicegate-stamp"
+
+
+def wanted() -> str:
+    """All that the environment depends on. The folder counts: scripts in a venv hold its absolute path."""
+    files = [REQUIREMENTS / "uv.txt", REQUIREMENTS / "dev.txt", ROOT / "pyproject.toml"]
+    return stamps.fingerprint(files, [ROOT])
+
+
+def is_ready() -> bool:
+    """Whether the environment is the one the requirements ask for."""
+    return stamps.holds(STAMP, wanted(), [VENV_PYTHON, UV])
+
+
+def prepare() -> None:
+    """Create or bring up to date `.venv`; nothing when its stamp holds."""
+    if is_ready():
+        return
+    say("python: installing the pinned packages into .venv (seconds from a warm cache, else about a minute)")
+    started = time.monotonic()
+    STAMP.unlink(missing_ok=True)
+    if not _usable():
+        # --clear also mends a venv whose interpreter is gone or whose folder was moved.
+        _run(
+            [sys.executable, "-m", "venv", "--clear", str(VENV)],
+            "creating .venv (Debian: apt-get install python3-venv)",
+        )
+    pip = [str(VENV_PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    _run([*pip, "--require-hashes", "--requirement", str(REQUIREMENTS / "uv.txt")], "installing uv")
+    uv = [str(UV), "pip"]
+    python = ["--quiet", "--python", str(VENV_PYTHON)]
+    _run([*uv, "sync", *python, "--require-hashes", str(REQUIREMENTS / "dev.txt")], "installing requirements/dev.txt")
+    _run(
+        [*uv, "install", *python, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)],
+        "installing the project",
+    )
+    stamps.write(STAMP, wanted())
+    say(f"python: ready in {time.monotonic() - started:.0f} s")
+
+
+def _usable() -> bool:
+    """Whether `.venv` has an interpreter that runs, with its pip, made in this very folder."""
+    if not VENV_PYTHON.exists():
+        return False
+    probe = "import sys, pip; print(sys.prefix, sys.version_info >= (3, 11))"
+    answer = subprocess.run([VENV_PYTHON, "-c", probe], capture_output=True, text=True, check=False)
+    return answer.stdout.split() == [str(VENV), "True"]
+
+
+def _run(command: list[str], what: str) -> None:
+    env = dict(os.environ)
+    env.pop("PYTHONHOME", None)
+    # Also set by a shell that has another venv active; uv would follow it.
+    env["VIRTUAL_ENV"] = str(VENV)
+    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        tail = "\n".join(f"  {line}" for line in (done.stdout + done.stderr).strip().splitlines()[-15:])
+        raise SetupError(f"{what} failed (exit {done.returncode}); mend what it says and run make setup again:\n{tail}")

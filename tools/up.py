@@ -1,0 +1,52 @@
+"""`make up` after set-up: deploy the stack, then show its URL, one real streamed answer, its speed and the phases."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+
+from tools import environment
+from tools.console import SetupError, fail, say
+from tools.paths import ROOT, VENV
+from tools.stack import pulumi, since
+
+QUESTION = "What does a sluice gate do? Answer in one sentence."
+
+
+def sluicegate(*arguments: str) -> None:
+    """Run our own command line, shown as it prints."""
+    command = [str(VENV / "bin" / "sluicegate"), *arguments]
+    done = subprocess.run(command, cwd=ROOT, env=environment.environ(), check=False, stdin=subprocess.DEVNULL)
+    if done.returncode != 0:
+        raise SetupError(f"sluicegate {arguments[0]} failed with exit {done.returncode} (its words are above)")
+
+
+def up(stack: str) -> None:
+    """Deploy and show."""
+    started = time.monotonic()
+    pulumi("stack", "select", stack, "--create", capture=True)
+    say(f"deploying stack {stack} (the first time it fetches the engine and the model: about 150 MB)")
+    pulumi("up", "--yes", "--refresh", "--skip-preview", "--stack", stack)
+    say(f"\nup in {since(started)}: {pulumi('stack', 'output', 'url', '--stack', stack, capture=True)}\n")
+    sluicegate("ask", "--stack", stack, QUESTION)
+    say("")
+    sluicegate("status", "--stack", stack)
+    say('\nTo use it from here: eval "$(make -s env)"; to end it: make down')
+
+
+def main(arguments: list[str]) -> int:
+    """Exit status 0 when the endpoint has answered."""
+    parser = argparse.ArgumentParser(prog="make up")
+    parser.add_argument("--stack", default="dev")
+    options = parser.parse_args(arguments)
+    try:
+        up(options.stack)
+    except (SetupError, OSError) as error:
+        return fail(error)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
