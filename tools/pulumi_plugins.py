@@ -75,8 +75,7 @@ def _install_stand_in(name: str, version: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     launcher = folder / f"pulumi-resource-{name}"
-    script = STAND_INS / f"pulumi-resource-{name}"
     # exec: the engine signals the process it started, which must be the plugin itself.
-    launcher.write_text(f'#!/bin/sh\nexec "{VENV_PYTHON}" "{script}" --version {version} "$@"\n')
+    launcher.write_text(f'#!/bin/sh\nexec "{VENV_PYTHON}" -P "{STAND_INS / "launch.py"}" {name} {version} "$@"\n')
     launcher.chmod(0o755)
     (folder / "stand-in").write_text(f"a stand-in for pulumi-{name} {version}; `make official` fetches the real one\n")
