@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 MEND = "edit the recipe, then pin it again"
 
-# A model that repeats a list has its next words in the prompt: n-gram and neural drafters are both right there.
+# The answer to this has its next words in the prompt, so that any working drafter is mostly right: on SmolLM2-135M
+# n-gram drafts of 7 had 75 of 95 tokens accepted. Open prose had none, and would prove nothing.
 PREDICTABLE = "Repeat this list exactly, twice:\n" + "\n".join(
     f"{n}. The quick brown fox number {n} jumps over the lazy dog." for n in range(1, 9)
 )

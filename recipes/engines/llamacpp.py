@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ..faults import Faults
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 # A slot's context is rounded up to this many tokens, and the endpoint would then report another length than pinned.
 CONTEXT_STEP = 256
+NGRAM_SIZE = 12  # tokens of context that must repeat, where `--spec-ngram-size-n` does not say
 
 _OWNED = {
     "--model": "model.repo", "-m": "model.repo",
@@ -49,6 +51,7 @@ def compile(recipe: Recipe, sources: Sources) -> tuple[list[str], dict[str, str]
     if speculation is not None:
         if speculation.method == "ngram":
             argv += ["--spec-type", "ngram-simple"]
+            _ngram_drafts(faults, recipe.args, speculation.tokens)
         elif speculation.method == "draft_model":
             if sources.drafter is None:
                 faults.add("sources.drafter", None, "the drafter's GGUF", MEND)
@@ -60,6 +63,16 @@ def compile(recipe: Recipe, sources: Sources) -> tuple[list[str], dict[str, str]
         argv += ["--draft-max", str(speculation.tokens)]
     faults.raise_any()
     return argv + list(recipe.args), dict(recipe.env)
+
+
+def _ngram_drafts(faults: Faults, args: tuple[str, ...], tokens: int) -> None:
+    """llama.cpp throws away drafts shorter than the n-gram they were found by: with fewer tokens it never drafts."""
+    said = [value for flag, value in pairwise(args) if flag == "--spec-ngram-size-n"]
+    said += [arg.partition("=")[2] for arg in args if arg.startswith("--spec-ngram-size-n=")]
+    size = int(said[-1]) if said and said[-1].isdecimal() else NGRAM_SIZE
+    if tokens < size:
+        allowed = f"{size} or more, or a smaller --spec-ngram-size-n in args"
+        faults.add("speculation.tokens", tokens, allowed, MEND)
 
 
 def _gguf(faults: Faults, source: Source, key: str) -> str:
@@ -96,8 +109,29 @@ def host_facts(recipe: Recipe) -> dict[str, Any]:
     }
 
 
+# The lines of this very engine, seen by making it fail; the wheel says little about what is wrong with a file.
 PATTERNS = [
-    phase(r"load_model: loading model", "load"),
     phase(r"init: model loaded", "first_token"),
-    cause(r"failed to open GGUF file", "the model file is missing or not readable", "run `pulumi up --refresh`"),
+    phase(r"load_model: (loading model|initializing)|llama_context: ", "load"),
+    cause(
+        r"error: unrecognized arguments|llama-server: error:",
+        "llama-server does not take this command line",
+        "correct the recipe by what its last line says, then pin it again",
+    ),
+    cause(
+        r"failed to allocate (CPU )?buffer|unable to allocate|cudaMalloc failed",
+        "too little memory for the weights and the context of all requests",
+        "lower serve.max_model_len or serve.max_num_seqs in the recipe, or take a larger machine",
+    ),
+    cause(
+        r"couldn't bind HTTP server socket",
+        "the engine's socket is taken, or its folder is not there",
+        "run `pulumi up --refresh` again",
+        transient=True,
+    ),
+    cause(
+        r"failed to load model",
+        "the model file is missing, cut short, or of a kind this version does not know",
+        "raise engine.version in the recipe if the model is newer; else empty the cache and run `pulumi up` again",
+    ),
 ]

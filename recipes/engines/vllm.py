@@ -110,7 +110,7 @@ def host_facts(recipe: Recipe) -> dict[str, Any]:
 
     return gate_facts(recipe) | {
         "health": "/health",
-        "version": {"path": "/version", "field": "version"},
+        "version": {"path": "/version", "field": "version", "value": recipe.engine.version},
         "models": "/v1/models",
         "max_len_field": "max_model_len",
         "metrics": {
