@@ -1,0 +1,95 @@
+"""The arrows between the rooms, read from the source: who may import whom, and who may import what from outside."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tools.paths import ROOT
+
+ROOMS = ("cli", "components", "provider", "race", "recipes")
+
+# The longest matching folder counts. What a folder may import of ours, beside the package's own name.
+ARROWS: dict[str, tuple[str, ...]] = {
+    "cli": tuple(f"sluicegate.{room}" for room in ROOMS),
+    "components": ("sluicegate.components", "sluicegate.recipes"),
+    "provider": ("sluicegate.provider", "sluicegate.recipes"),
+    "provider/clouds": ("sluicegate.provider.clouds",),
+    "provider/host": ("sluicegate.provider.host",),
+    "race": ("sluicegate.race",),
+    "recipes": ("sluicegate.recipes",),
+}
+# What a folder must not import from outside: `recipes` and `race` know no Pulumi and no cloud.
+FORBIDDEN: dict[str, tuple[str, ...]] = {
+    "recipes": ("pulumi", "boto3", "nebius", "asyncssh", "grpc"),
+    "race": ("pulumi", "boto3", "nebius", "asyncssh", "grpc"),
+    "provider/clouds": ("pulumi", "pulumi_random", "pulumi_command"),
+}
+
+
+def sources() -> list[Path]:
+    """Every Python file of the rooms, relative to the checkout."""
+    return sorted(path.relative_to(ROOT) for room in ROOMS for path in (ROOT / room).rglob("*.py"))
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and full name of each import, relative ones resolved."""
+    package = ["sluicegate", *path.with_suffix("").parts[:-1]]
+    for node in ast.walk(ast.parse((ROOT / path).read_text(), str(path))):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*above, *([node.module] if node.module else [])])
+            for alias in node.names:
+                yield node.lineno, f"{module}.{alias.name}"
+
+
+def of(table: dict[str, tuple[str, ...]], path: Path) -> tuple[str, ...]:
+    """The entry of the innermost folder that has one."""
+    matching = [folder for folder in table if path.is_relative_to(folder)]
+    return table[max(matching, key=len)] if matching else ()
+
+
+def within(name: str, allowed: tuple[str, ...]) -> bool:
+    """Whether a full name lies in one of the packages."""
+    return any(name == package or name.startswith(f"{package}.") for package in allowed)
+
+
+@pytest.mark.parametrize("path", sources(), ids=str)
+def test_a_room_imports_only_along_its_arrows(path: Path) -> None:
+    wrong = []
+    for line, name in imports(path):
+        top = name.split(".", 1)[0]
+        if top in ROOMS or top in ("tools", "tests"):
+            wrong.append(f"{path}:{line}: {name} (rooms are imported as sluicegate.ROOM)")
+        allowed = of(ARROWS, path)
+        # `from sluicegate import recipes` names the room in the last part; `sluicegate.__version__` is anyone's.
+        if top == "sluicegate" and not name.startswith("sluicegate.__") and not within(name, allowed):
+            wrong.append(f"{path}:{line}: {name} (allowed: {', '.join(allowed)})")
+        if within(name, of(FORBIDDEN, path)):
+            wrong.append(f"{path}:{line}: {name} (not in this room)")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("path", [path for path in sources() if path.is_relative_to("provider/host")], ids=str)
+def test_the_host_program_needs_only_the_standard_library(path: Path) -> None:
+    outside = [
+        f"{path}:{line}: {name}"
+        for line, name in imports(path)
+        if name.split(".", 1)[0] not in sys.stdlib_module_names and not within(name, ("sluicegate.provider.host",))
+    ]
+    assert not outside, "\n".join(outside)
+
+
+def test_the_program_sees_only_the_components() -> None:
+    program = ROOT / "__main__.py"
+    names = [name for _, name in imports(program.relative_to(ROOT))]
+    ours = [name for name in names if name.split(".", 1)[0] in (*ROOMS, "sluicegate", "tools", "tests")]
+    assert ours
+    assert all(within(name, ("sluicegate.components",)) for name in ours), ours
