@@ -1,4 +1,4 @@
-"""What no committed file may hold: the host of a package registry, which each machine sets itself, or a machine's path."""
+"""What no committed file may hold: the host of a package registry, which each machine sets, or a machine's path."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import string
 import time
 from pathlib import Path
@@ -128,7 +127,7 @@ def create(inputs: dict[str, Any], timeout_s: float = 0) -> dict[str, Any]:
 def test_a_command_gets_its_environment_folder_interpreter_and_stdin(tmp_path: Path) -> None:
     outputs = create(
         {
-            "create": "import os, sys; print(os.environ['WHO'], os.getcwd(), sys.stdin.read()); sys.stderr.write('oops')",
+            "create": "import os,sys; print(os.environ['WHO'], os.getcwd(), sys.stdin.read()); sys.stderr.write('oops')",
             "interpreter": ["python3", "-c"],
             "environment": {"WHO": "me"},
             "stdin": "hello",
@@ -172,8 +171,9 @@ def test_a_deadline_ends_the_command_and_all_it_started(tmp_path: Path) -> None:
     with pytest.raises(FailedError, match=r"not done within the custom timeout of 0.3 s"):
         create({"create": f"sleep 60 & echo $! > {tmp_path / 'pid'}; wait"}, timeout_s=0.3)
     assert time.monotonic() - started < 5
-    with pytest.raises(ProcessLookupError):
-        os.kill(int((tmp_path / "pid").read_text()), 0)
+    # Gone, or dead and not yet collected by whoever inherits orphans here.
+    status = Path("/proc") / (tmp_path / "pid").read_text().strip() / "status"
+    assert not status.exists() or "State:\tZ" in status.read_text()
 
 
 def test_a_cancel_ends_the_command() -> None:
