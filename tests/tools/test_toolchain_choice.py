@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import go_build, paths, pulumi_cli, setup, stamps, toolchain
+from tools import go_build, official, paths, pulumi_cli, setup, stamps, toolchain
 from tools.pulumi_cli import Toolchain
 from tools.version import at_least, parse
 
@@ -209,3 +209,33 @@ def test_what_is_in_use_is_said_in_four_lines(monkeypatch: pytest.MonkeyPatch) -
         "plugin random: 4.21.4 (a stand-in, for cloud local only; make official fetches it)",
         "plugin command: 4.21.4 (official)",
     ]
+
+
+def test_the_automation_apis_installer_is_what_downloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The installer leaves alone what is there already, which lets its real code run without a network.
+    program(tmp_path / "bin", "pulumi", "v3.274.1")
+    program(tmp_path / "bin", "pulumi-language-python")
+    monkeypatch.setattr(official, "OFFICIAL", tmp_path)
+    monkeypatch.setattr(official, "reachable", lambda: True)
+    made = official.download_cli(PINNED)
+    assert isinstance(made, Toolchain)
+    assert (made.how, made.pulumi_version, made.pulumi) == ("download", "v3.274.1", str(tmp_path / "bin" / "pulumi"))
+
+
+def test_a_download_without_a_language_host_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(tmp_path / "bin", "pulumi", "v3.274.1")
+    monkeypatch.setattr(official, "OFFICIAL", tmp_path)
+    monkeypatch.setattr(official, "reachable", lambda: True)
+    answer = official.download_cli(PINNED)
+    assert isinstance(answer, str)
+    assert "no working" in answer
+
+
+def test_an_unreachable_download_site_leads_to_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(official, "reachable", lambda: False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    built = Toolchain(
+        pulumi="/b/pulumi", pulumi_version="v1", language_python="/b/host", language_python_version="v1", how="build"
+    )
+    monkeypatch.setattr(go_build, "build", lambda _pinned: built)
+    assert toolchain._choose() == built
