@@ -127,7 +127,13 @@ def create(inputs: dict[str, Any], timeout_s: float = 0) -> dict[str, Any]:
 def test_a_command_gets_its_environment_folder_interpreter_and_stdin(tmp_path: Path) -> None:
     outputs = create(
         {
-            "create": "import os, sys\nprint(os.environ['WHO'], os.getcwd(), sys.stdin.read())\nsys.stderr.write('oops')",
+            "create": "\n".join(
+                [
+                    "import os, sys",
+                    "print(os.environ['WHO'], os.getcwd(), sys.stdin.read())",
+                    "print('oops', file=sys.stderr)",
+                ]
+            ),
             "interpreter": ["python3", "-c"],
             "environment": {"WHO": "me"},
             "stdin": "hello",

