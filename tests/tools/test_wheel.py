@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import venv
 import zipfile
 from pathlib import Path
@@ -72,6 +73,17 @@ def test_every_module_is_in_the_wheel(wheel: Path) -> None:
     assert wanted - names == set()
     assert "sluicegate/py.typed" in names
     assert not [name for name in names if name.split("/", 1)[0] in (*rooms, "tools", "tests")]
+
+
+def test_a_wheel_made_from_the_source_archive_is_the_same(wheel: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "--directory", str(tmp_path)]
+    subprocess.run([*command, "--target", "sdist"], cwd=ROOT, check=True, capture_output=True, timeout=120)
+    with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as archive:
+        archive.extractall(tmp_path, filter="data")
+    unpacked = next(path for path in tmp_path.iterdir() if path.is_dir())
+    subprocess.run([*command, "--target", "wheel"], cwd=unpacked, check=True, capture_output=True, timeout=120)
+    again = next(tmp_path.glob("*.whl"))
+    assert sorted(zipfile.ZipFile(again).namelist()) == sorted(zipfile.ZipFile(wheel).namelist())
 
 
 def test_the_recipes_are_found_from_the_wheel(installed: Path) -> None:
