@@ -247,6 +247,9 @@ def validate(model: type[M], data: object, where: str, mend: str) -> M:
 def _fault(item: Any, data: object, where: str, mend: str) -> Fault:
     key, value, kind = where, data, item["type"]
     for part in item["loc"]:
+        if part == "[key]":  # the key itself is wrong, not what stands under it
+            value = item["input"]
+            continue
         if isinstance(value, dict) and part not in value and kind != "missing":
             continue  # pydantic names the branch of a union in the path; it is no key of the file
         key += f"[{part}]" if isinstance(part, int) else f".{part}" if key else str(part)

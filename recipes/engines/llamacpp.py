@@ -102,6 +102,7 @@ def host_facts(recipe: Recipe) -> dict[str, Any]:
             "generated": "llamacpp:tokens_predicted_total",
         },
         "fingerprint": False,
+        "check": ["--check"],  # makes the runner look at its command line and its files' headers, and exit
         "steady_s": 1.0,
         "drain_s": 30.0,
         "stop_s": 5.0,

@@ -123,6 +123,7 @@ def host_facts(recipe: Recipe) -> dict[str, Any]:
             "generated": "vllm:generation_tokens_total",
         },
         "fingerprint": True,
+        "check": None,  # it has no way to look at a command line without starting
         "steady_s": 6.0,  # a dead engine takes the server down within its watchdog's 5 s
         "drain_s": float(SHUTDOWN_S),
         "stop_s": SHUTDOWN_S + 10.0,  # longer than its own drain, so that it is never killed in the middle of a stream

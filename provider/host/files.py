@@ -1,0 +1,100 @@
+"""Small file habits everything here shares: atomic JSON, hashes, tails, locks between processes."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+def write_atomic(path: Path, data: str | bytes, mode: int = 0o600) -> None:
+    """Write beside `path`, sync, rename: a reader sees the old file or the new one, never half of one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    try:
+        with os.fdopen(fd, "wb") as f:
+            f.write(data.encode() if isinstance(data, str) else data)
+            f.flush()
+            os.fsync(f.fileno())
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def write_json(path: Path, value: Any, mode: int = 0o600) -> None:
+    write_atomic(path, json.dumps(value, indent=1, sort_keys=True) + "\n", mode)
+
+
+def read_json(path: Path) -> Any:
+    """The parsed file; None when it is absent or not JSON (half-written by a machine that lost power)."""
+    try:
+        return json.loads(path.read_text())
+    except (FileNotFoundError, NotADirectoryError, json.JSONDecodeError, UnicodeDecodeError):
+        return None
+
+
+def link_atomic(target: Path | str, link: Path) -> None:
+    """Point `link` at `target` in one step, replacing what it pointed at."""
+    part = link.with_name(f".{link.name}.{os.getpid()}")
+    part.unlink(missing_ok=True)
+    part.symlink_to(target)
+    os.replace(part, link)
+
+
+def sha256_of(path: Path, tick: Callable[[int], None] | None = None) -> str:
+    """Hex digest of a file; `tick` gets the bytes of each block as they are hashed."""
+    digest = hashlib.sha256()
+    with path.open("rb") as f:
+        while block := f.read(1 << 20):
+            digest.update(block)
+            if tick:
+                tick(len(block))
+    return digest.hexdigest()
+
+
+def tail(path: Path, lines: int, limit: int = 1 << 16) -> list[str]:
+    """The last `lines` lines of a text file, looking at its last `limit` bytes at most."""
+    try:
+        with path.open("rb") as f:
+            f.seek(max(0, os.fstat(f.fileno()).st_size - limit))
+            return f.read().decode(errors="replace").splitlines()[-lines:]
+    except FileNotFoundError:
+        return []
+
+
+class Busy(Exception):
+    """Another process holds the lock; the message says which."""
+
+
+@contextmanager
+def locked(path: Path, owner: str, wait_s: float, gave_up: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """Hold an advisory lock that the kernel frees when its owner dies, so that none is ever left behind.
+
+    Raises Busy, naming the owner, after `wait_s` seconds or as soon as `gave_up()` says so.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        end = time.monotonic() + wait_s
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= end or gave_up():
+                    holder = os.pread(fd, 200, 0).decode(errors="replace").strip() or "an unnamed process"
+                    raise Busy(f"{path} is held by {holder}") from None
+                time.sleep(0.05)
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, owner.encode(), 0)
+        yield
+    finally:
+        os.close(fd)

@@ -1,0 +1,191 @@
+"""Detached jobs: started by a verb, followed by anyone, finished alone.
+
+A job is a folder `jobs/<id>/`: `spec.json`, `events.jsonl` (its last line is the result), `job.json` (which process),
+and `revert` once somebody asked it to give up.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from .files import read_json, write_json
+from .places import Places
+from .processes import Proc
+from .self import detach
+
+KEEP = 20  # folders of ended jobs
+
+
+class Cancelled(Exception):
+    """Somebody asked this job to give up."""
+
+
+@dataclass
+class Job:
+    """A running job as its own code sees it."""
+
+    folder: Path
+    phases: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        return self.folder.name
+
+    def emit(
+        self, phase: str, event: str, text: str | None = None, done: int | None = None, total: int | None = None
+    ) -> None:
+        """One event line: `event` is start, progress, end, note or fail; `done` and `total` are bytes."""
+        line = {"t": now(), "job": self.id, "phase": phase, "event": event, "bytes": done, "total": total, "text": text}
+        _append(self.folder / "events.jsonl", line)
+
+    def phase(self, name: str) -> _Phase:
+        """Time a phase: start and end events, seconds summed in `phases`."""
+        return _Phase(self, name)
+
+    def cancelled(self) -> bool:
+        return (self.folder / "revert").exists()
+
+    def check_cancel(self) -> None:
+        if self.cancelled():
+            raise Cancelled("asked to give up")
+
+    def sleep(self, seconds: float) -> None:
+        self.check_cancel()
+        time.sleep(seconds)
+
+
+@dataclass
+class _Phase:
+    job: Job
+    name: str
+    began: float = 0.0
+
+    def __enter__(self) -> _Phase:
+        self.began = time.monotonic()
+        self.job.emit(self.name, "start")
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        seconds = time.monotonic() - self.began
+        self.job.phases[self.name] = round(self.job.phases.get(self.name, 0.0) + seconds, 3)
+        self.job.emit(self.name, "end" if kind is None else "fail", text=f"{seconds:.2f} s")
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def start(places: Places, verb: str, spec: dict[str, Any]) -> str:
+    """Write the job down and start it; returns its id, which sorts by time."""
+    job = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{verb}"
+    folder = places.jobs / job
+    folder.mkdir(parents=True, mode=0o700)
+    write_json(folder / "spec.json", spec)
+    (folder / "events.jsonl").touch(mode=0o600)
+    detach(["job", str(folder)], folder / "stderr")
+    _forget(places.jobs)
+    return job
+
+
+def run(folder: Path, verbs: dict[str, Callable[[Job, dict[str, Any]], dict[str, Any]]]) -> int:
+    """The body of the detached process: run the verb, write its result whatever happens."""
+    for sig in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(sig, signal.SIG_IGN)
+    me = Proc.of(os.getpid())
+    write_json(folder / "job.json", {"process": me.dump() if me else None, "started": now()})
+    job, verb = Job(folder), folder.name.rpartition("-")[2]
+    try:
+        result = verbs[verb](job, read_json(folder / "spec.json"))
+    except Cancelled as e:
+        result = {"result": "failed", "cause": {"kind": "cancelled", "text": str(e), "transient": True}}
+    except Exception as e:  # noqa: BLE001 - a job answers in every case; the trace goes to its own stderr file
+        traceback.print_exc()
+        kind = getattr(e, "kind", "internal")
+        result = {
+            "result": "failed",
+            "cause": {"kind": kind, "text": str(e) or type(e).__name__, "transient": getattr(e, "transient", True)},
+        }
+    answer = {"phases": job.phases, "gate": [], "cause": None, "log_tail": [], "serving": None} | result
+    (folder / "spec.json").unlink(missing_ok=True)
+    _append(folder / "events.jsonl", answer)
+    return 0
+
+
+def follow(folder: Path, offset: int) -> Iterator[str]:
+    """Event lines from byte `offset` on, the result last. A job that died without one is answered for: `down`."""
+    if not folder.is_dir():
+        yield _line(
+            {"result": "down", "cause": {"kind": "lost", "text": f"no job {folder.name} here", "transient": True}}
+        )
+        return
+    started = time.monotonic()
+    with (folder / "events.jsonl").open("rb") as f:
+        f.seek(offset)
+        while True:
+            dead = not alive(folder) and ((folder / "job.json").exists() or time.monotonic() - started > 5)
+            while line := f.readline():
+                if not line.endswith(b"\n"):
+                    f.seek(-len(line), os.SEEK_CUR)
+                    break
+                yield line.decode().rstrip("\n")
+                if b'"result"' in line and "result" in json.loads(line):
+                    return
+            if dead:
+                yield _line(
+                    {
+                        "result": "down",
+                        "cause": {
+                            "kind": "killed",
+                            "transient": True,
+                            "text": f"job {folder.name} ended without an answer",
+                        },
+                    }
+                )
+                return
+            time.sleep(0.02)
+
+
+def alive(folder: Path) -> bool:
+    proc = Proc.read((read_json(folder / "job.json") or {}).get("process"))
+    return bool(proc and proc.alive())
+
+
+def result_of(folder: Path) -> dict[str, Any] | None:
+    try:
+        last = (folder / "events.jsonl").read_bytes().splitlines()[-1]
+        value = json.loads(last)
+    except (FileNotFoundError, IndexError, json.JSONDecodeError):
+        return None
+    return value if isinstance(value, dict) and "result" in value else None
+
+
+def running(places: Places) -> list[str]:
+    """Ids of the jobs that run now, oldest first."""
+    if not places.jobs.is_dir():
+        return []
+    return [f.name for f in sorted(places.jobs.iterdir()) if alive(f)]
+
+
+def _forget(jobs: Path) -> None:
+    for old in sorted(jobs.iterdir())[:-KEEP]:
+        if not alive(old):
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def _append(path: Path, value: dict[str, Any]) -> None:
+    with path.open("a") as f:
+        f.write(_line(value) + "\n")
+
+
+def _line(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False)

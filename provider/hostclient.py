@@ -1,0 +1,87 @@
+"""Asking the host program: one verb, one answer; a job is started, followed, and asked to give up."""
+
+from __future__ import annotations
+
+import json
+import queue
+import subprocess
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .resource import Run, UnreachableError, Values
+
+POLL_S = 0.1  # how soon a ^C is passed on
+
+
+class HostError(Exception):
+    """The host program answered that it could not; `kind` is the class of the fault there."""
+
+    def __init__(self, text: str, kind: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+@dataclass(frozen=True)
+class Host:
+    """A machine that can be asked: `command` runs the host program there, `places` says which stack's folders."""
+
+    command: list[str]
+    places: Values
+
+    def ask(self, verb: str, spec: Values | None = None) -> Any:
+        """The verb's answer. Raises HostError, or UnreachableError when the program did not answer at all."""
+        body = json.dumps({"places": self.places} | (spec or {}))
+        done = subprocess.run(
+            [*self.command, verb], input=body, capture_output=True, text=True, check=False, start_new_session=True
+        )
+        try:
+            answer = json.loads(done.stdout)
+        except ValueError:
+            said = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
+            raise UnreachableError(f"the host program did not answer `{verb}`: {said[0]}") from None
+        if isinstance(answer, dict) and "error" in answer:
+            raise HostError(answer["error"], answer["kind"])
+        return answer
+
+    def run_job(self, run: Run, verb: str, spec: Values, tell: Callable[[Values], None]) -> Values:
+        """Start a job and follow it to its result."""
+        return self.follow(run, self.ask(verb, spec)["job"], tell)
+
+    def follow(self, run: Run, job: str, tell: Callable[[Values], None]) -> Values:
+        """Every event line to `tell`, the result line returned. Giving up asks the job to revert and waits for it."""
+        folder = f"{self.places['root']}/stacks/{self.places['stack']}/jobs/{job}"
+        follower = subprocess.Popen(
+            [*self.command, "follow", folder, "0"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True, start_new_session=True,
+        )  # fmt: skip
+        lines: queue.Queue[str | None] = queue.Queue()
+        threading.Thread(target=_pump, args=(follower, lines), daemon=True).start()
+        asked = False
+        try:
+            while True:
+                if not asked and run.gave_up():
+                    asked = True
+                    self.ask("revert", {"job": job})
+                try:
+                    line = lines.get(timeout=POLL_S)
+                except queue.Empty:
+                    continue
+                if line is None:
+                    break
+                event = json.loads(line)
+                if "result" in event:
+                    return dict(event)
+                tell(event)
+        finally:
+            follower.kill()
+            follower.wait()
+        raise UnreachableError(f"lost sight of job {job}; it goes on by itself: `sluicegate status` says what serves")
+
+
+def _pump(follower: subprocess.Popen[str], lines: queue.Queue[str | None]) -> None:
+    assert follower.stdout is not None
+    for line in follower.stdout:
+        lines.put(line)
+    lines.put(None)
