@@ -11,7 +11,7 @@ from tools.paths import ENV_FILE, PULUMI_HOME, STATE, VENV
 PREFIX = "PATH_PREFIX"
 
 # Set by a user who keeps the state elsewhere: theirs wins over the checkout's own.
-_USERS = ("PULUMI_BACKEND_URL", "PULUMI_CONFIG_PASSPHRASE")
+USERS_OWN = ("PULUMI_BACKEND_URL", "PULUMI_CONFIG_PASSPHRASE")
 
 
 def lines(toolchain: list[Path], *, acquire_plugins: bool) -> dict[str, str]:
@@ -54,7 +54,7 @@ def additions(values: Mapping[str, str], base: Mapping[str, str]) -> dict[str, s
     rest = [folder for folder in base.get("PATH", os.defpath).split(os.pathsep) if folder not in prefix]
     added = {"PATH": os.pathsep.join([*prefix, *rest])}
     for key, value in values.items():
-        if key == PREFIX or (key in _USERS and key in base):
+        if key == PREFIX or (key in USERS_OWN and key in base):
             continue
         if key == "PULUMI_CONFIG_PASSPHRASE" and "PULUMI_CONFIG_PASSPHRASE_FILE" in base:
             continue

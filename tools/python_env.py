@@ -1,7 +1,8 @@
 """The virtual environment: created by the standard library, filled by uv from requirements that carry hashes.
 
 pip stays in it, since the process runtime fetches its pinned wheels with `python -m pip download`. No index is named
-here or in the requirements: whatever the user's own pip and uv are set to use is used.
+here or in the requirements: whatever the user's own pip and uv are set to use is used, and where only pip has settings
+uv is given them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 
 from tools import stamps
 from tools.console import SetupError, say
@@ -39,21 +41,38 @@ def prepare() -> None:
     STAMP.unlink(missing_ok=True)
     if not _usable():
         # --clear also mends a venv whose interpreter is gone or whose folder was moved.
-        _run(
-            [sys.executable, "-m", "venv", "--clear", str(VENV)],
-            "creating .venv (Debian: apt-get install python3-venv)",
-        )
+        # By the interpreter behind a venv, if make runs inside this very one.
+        python3 = getattr(sys, "_base_executable", sys.executable)
+        create = [python3, "-m", "venv", "--clear", str(VENV)]
+        _run(create, "creating .venv (Debian: apt-get install python3-venv)")
     pip = [str(VENV_PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     _run([*pip, "--require-hashes", "--requirement", str(REQUIREMENTS / "uv.txt")], "installing uv")
+    told = uv_settings(_pip_config(), os.environ)
     uv = [str(UV), "pip"]
     python = ["--quiet", "--python", str(VENV_PYTHON)]
-    _run([*uv, "sync", *python, "--require-hashes", str(REQUIREMENTS / "dev.txt")], "installing requirements/dev.txt")
-    _run(
-        [*uv, "install", *python, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)],
-        "installing the project",
-    )
+    sync = ["sync", *python, "--require-hashes", str(REQUIREMENTS / "dev.txt")]
+    _run([*uv, *sync], "installing requirements/dev.txt", told)
+    editable = ["--no-deps", "--no-build-isolation", "--editable", str(ROOT)]
+    _run([*uv, "install", *python, *editable], "installing the project", told)
     stamps.write(STAMP, wanted())
     say(f"python: ready in {time.monotonic() - started:.0f} s")
+
+
+def uv_settings(pip_config: str, env: Mapping[str, str]) -> dict[str, str]:
+    """What uv must be told of `pip config list`, unless it has settings of its own: the index, and the certificates."""
+    pip = dict(line.split("=", 1) for line in pip_config.splitlines() if "=" in line)
+    found = {key.rsplit(".", 1)[-1]: value.strip("'\"") for key, value in pip.items()}
+    settings = {}
+    if "index-url" in found and not {"UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_CONFIG_FILE"} & set(env):
+        settings["UV_DEFAULT_INDEX"] = found["index-url"]
+    if "cert" in found and "SSL_CERT_FILE" not in env:
+        settings["SSL_CERT_FILE"] = found["cert"]
+    return settings
+
+
+def _pip_config() -> str:
+    command = [str(VENV_PYTHON), "-m", "pip", "config", "list"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
 def _usable() -> bool:
@@ -65,8 +84,8 @@ def _usable() -> bool:
     return answer.stdout.split() == [str(VENV), "True"]
 
 
-def _run(command: list[str], what: str) -> None:
-    env = dict(os.environ)
+def _run(command: list[str], what: str, settings: Mapping[str, str] | None = None) -> None:
+    env = {**os.environ, **(settings or {})}
     env.pop("PYTHONHOME", None)
     # Also set by a shell that has another venv active; uv would follow it.
     env["VIRTUAL_ENV"] = str(VENV)

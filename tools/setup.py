@@ -6,8 +6,10 @@ Run: make setup, or python3 -m tools.setup [--retry-downloads]
 from __future__ import annotations
 
 import argparse
+import fcntl
 import subprocess
 import sys
+from typing import TextIO
 
 from tools import environment, make_f16, pulumi_plugins, python_env, toolchain
 from tools.console import SetupError, fail, say
@@ -54,9 +56,24 @@ def make_model() -> None:
 
 def setup(*, retry_downloads: bool = False, quiet: bool = False) -> None:
     """Every step, each a no-op when its stamp holds."""
-    python_env.prepare()
     TOOLS.mkdir(exist_ok=True)
     STATE.mkdir(exist_ok=True)
+    with (TOOLS / "lock").open("w") as lock:
+        wait_for(lock)
+        _setup(retry_downloads=retry_downloads, quiet=quiet)
+
+
+def wait_for(lock: TextIO) -> None:
+    """One set-up at a time; released when the file is closed or the process ends."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        say("another set-up of this checkout is at work: waiting for it")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+def _setup(*, retry_downloads: bool, quiet: bool) -> None:
+    python_env.prepare()
     chosen = toolchain.prepare(retry_downloads=retry_downloads)
     stand_ins = pulumi_plugins.prepare(chosen, retry_downloads=retry_downloads)
     environment.write(environment.lines(chosen.folders(), acquire_plugins=chosen.how != "build" and not stand_ins))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 
 from tools import environment
 from tools.console import SetupError
@@ -15,20 +19,29 @@ from tools.paths import ROOT
 def pulumi(*arguments: str, capture: bool = False) -> str:
     """Run the checkout's pulumi in the project; its output is shown, or returned. Raises SetupError when it fails."""
     command = ["pulumi", *arguments, "--non-interactive"]
+    env = environment.environ()
     sys.stdout.flush()
-    done = subprocess.run(
-        command,
-        cwd=ROOT,
-        env=environment.environ(),
-        text=True,
-        capture_output=capture,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
+    with patience():
+        done = subprocess.run(
+            command, cwd=ROOT, env=env, text=True, capture_output=capture, check=False, stdin=subprocess.DEVNULL
+        )
     if done.returncode != 0:
         said = f"\n{done.stderr.strip()}" if capture else " (its words are above)"
-        raise SetupError(f"{' '.join(command)} failed with exit {done.returncode}{said}")
+        own = [key for key in environment.USERS_OWN if key in os.environ]
+        note = f"\nnote: your own {' and '.join(own)} is in use here, in place of the checkout's" if own else ""
+        raise SetupError(f"{' '.join(command)} failed with exit {done.returncode}{said}{note}")
     return done.stdout.strip() if capture else ""
+
+
+@contextlib.contextmanager
+def patience() -> Iterator[None]:
+    """Waits a ^C out: it reaches pulumi too, which finishes or reverts, and must not be killed on the way."""
+    # A function, not SIG_IGN, which the child would inherit.
+    before = signal.signal(signal.SIGINT, lambda _number, _frame: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def exists(stack: str) -> bool:

@@ -125,6 +125,59 @@ def test_make_env_prints_nothing_but_exports() -> None:
     assert done.stderr.startswith("# no OPENAI_BASE_URL")
 
 
+@pytest.mark.parametrize(
+    ("pip_config", "env", "told"),
+    [
+        ("", {}, {}),
+        (
+            "global.index-url='https://mirror.example/simple'\n",
+            {},
+            {"UV_DEFAULT_INDEX": "https://mirror.example/simple"},
+        ),
+        (":env:.index-url='https://mirror.example'\n", {"UV_INDEX_URL": "https://own.example"}, {}),
+        ("global.cert='/etc/ca.pem'\nglobal.timeout='60'\n", {}, {"SSL_CERT_FILE": "/etc/ca.pem"}),
+        ("global.cert='/etc/ca.pem'\n", {"SSL_CERT_FILE": "/own.pem"}, {}),
+    ],
+)
+def test_uv_is_told_what_only_pip_is_set_to(pip_config: str, env: dict[str, str], told: dict[str, str]) -> None:
+    assert python_env.uv_settings(pip_config, env) == told
+
+
+def test_an_interrupt_is_left_to_the_command_that_runs() -> None:
+    code = (
+        "import os, signal, subprocess\n"
+        "from tools.stack import patience\n"
+        "with patience():\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    child = subprocess.run(['sh', '-c', 'kill -INT $$; echo not reached'], capture_output=True, check=False)\n"
+        "print(child.returncode, child.stdout)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "-2 b''"
+
+
+def test_two_set_ups_at_once_take_turns() -> None:
+    script = (
+        "from tools import setup; lock = open('.tools/lock', 'w'); setup.wait_for(lock); print('mine', flush=True); {}"
+    )
+    first = subprocess.Popen(
+        [sys.executable, "-c", script.format("input()")],
+        cwd=ROOT,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert first.stdout is not None
+    assert first.stdout.readline() == "mine\n"
+    second = subprocess.Popen(
+        [sys.executable, "-c", script.format("pass")], cwd=ROOT, text=True, stdout=subprocess.PIPE
+    )
+    assert second.stdout is not None
+    assert "waiting for it" in second.stdout.readline()
+    first.communicate("\n")
+    assert second.communicate()[0] == "mine\n"
+
+
 def test_a_long_step_says_how_long_it_has_run(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["sh", "-c", "echo one; sleep 0.4; echo two"]
     console.run_with_progress("building", command, cwd=ROOT, env=os.environ, every_s=0.1)
