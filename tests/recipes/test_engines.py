@@ -1,0 +1,195 @@
+"""Engines: a locked recipe's exact command line, what is refused, and the facts the host is given.
+
+Whether an engine takes these command lines is not shown here: the golden vLLM case runs on no GPU of these tests.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from sluicegate.recipes.engines import NAMES, adapter
+from sluicegate.recipes.faults import RecipeError
+from sluicegate.recipes.files import find_recipe, read_recipe
+from sluicegate.recipes.model import Recipe, Sources, validate
+from sluicegate.recipes.plain import load_yaml
+from tests.recipes.recipe_cases import EXAMPLES, GOLDEN, SHIPPED, ZEROS, golden
+
+EXAMPLE: Any = load_yaml((EXAMPLES / "recipe.yaml").read_bytes(), "recipe", "")
+GGUF = {"path": "a.gguf", "bytes": 1, "sha256": ZEROS}
+
+
+def recipe_of(**changed: Any) -> Recipe:
+    return validate(Recipe, EXAMPLE | changed, "", "mend")
+
+
+def sources_of(**changed: Any) -> Sources:
+    return validate(Sources, golden("fp8-dflash2")["sources"] | changed, "sources", "mend")
+
+
+def llamacpp(args: list[str] | None = None, tokens: int = 7, **changed: Any) -> Recipe:
+    base = {
+        "engine": {"name": "llamacpp", "version": "1", "package": "xllamacpp"},
+        "speculation": {"method": "ngram", "tokens": tokens},
+        "serve": {"name": "m", "max_model_len": 2048, "max_num_seqs": 2},
+        "args": args or [],
+        "env": {},
+    }
+    return recipe_of(**base | changed)
+
+
+@pytest.mark.parametrize("case", GOLDEN)
+def test_a_recipe_and_its_sources_give_exactly_this_command_line(case: str) -> None:
+    data = golden(case)
+    recipe, _ = read_recipe(find_recipe(data["recipe"], [SHIPPED]))
+    sources = validate(Sources, data["sources"], "sources", "mend")
+    argv, env = adapter(recipe.engine.name).compile(recipe, sources)
+    assert argv == data["argv"]
+    assert env == data["env"]
+
+
+def test_vllm_gets_tokenizer_and_parallelism_only_when_there_is_something_to_say() -> None:
+    own = {"ref": f"hf:Qwen/Tok@{'1' * 40}", "files": []}
+    argv, env = adapter("vllm").compile(recipe_of(), sources_of(tokenizer=own))
+    assert argv[argv.index("--tensor-parallel-size") + 1] == "2"
+    assert argv[argv.index("--tokenizer") + 1] == "{tokenizer}"
+    assert argv[-2:] == ["--language-model-only", "--reasoning-parser=qwen3"]
+    assert env["VLLM_LOGGING_LEVEL"] == "INFO"
+    assert env["HF_HUB_OFFLINE"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("speculation", "config"),
+    [
+        ({"method": "mtp", "tokens": 3}, {"method": "mtp", "model": "{weights}", "num_speculative_tokens": 3}),
+        ({"method": "ngram", "tokens": 4}, {"method": "ngram", "num_speculative_tokens": 4}),
+        (
+            {"method": "eagle3", "repo": "a/b", "tokens": 5},
+            {"method": "eagle3", "model": "{drafter}", "num_speculative_tokens": 5},
+        ),
+    ],
+)
+def test_vllm_drafts_from_places_on_the_host_never_from_a_repository(
+    speculation: dict[str, Any], config: dict[str, Any]
+) -> None:
+    argv, _ = adapter("vllm").compile(recipe_of(speculation=speculation), sources_of())
+    assert argv[argv.index("--speculative-config") + 1] == json.dumps(config, separators=(",", ":"))
+
+
+def test_llamacpp_names_a_drafter_and_the_first_part_of_split_weights() -> None:
+    recipe = llamacpp(speculation={"method": "draft_model", "repo": "a/b", "tokens": 4})
+    parts = [GGUF | {"path": f"m-0000{n}-of-00002.gguf"} for n in (2, 1)]
+    weights = {"ref": f"hf:a/b@{'0' * 40}", "files": parts}
+    argv, _ = adapter("llamacpp").compile(recipe, sources_of(weights=weights, drafter=weights | {"files": [GGUF]}))
+    assert argv[1] == "{weights}/m-00001-of-00002.gguf"
+    assert argv[argv.index("--spec-type") :] == [
+        *("--spec-type", "draft-simple", "--model-draft", "{drafter}/a.gguf", "--draft-max", "4")
+    ]
+
+
+HUB = {"ref": f"hf:a/b@{'0' * 40}", "files": [GGUF]}
+
+
+@pytest.mark.parametrize(
+    ("recipe", "sources", "key", "allowed"),
+    [
+        (recipe_of(speculation=EXAMPLE["speculation"] | {"tokens": 5}), {}, "speculation.tokens", "7 for a DFlash2"),
+        (recipe_of(), {"drafter": None}, "sources.drafter", "one commit"),
+        (recipe_of(args=["--port=80"]), {}, "args[0]", "the host's own socket"),
+        (recipe_of(args=["--max_model_len", "5"]), {}, "args[0]", "serve.max_model_len"),
+        (recipe_of(args=["--speculative-config.method", "mtp"]), {}, "args[0]", "speculation"),
+        (recipe_of(args=["--api-key", "sk"]), {}, "args[0]", "the front checks keys"),
+        (recipe_of(args=["--trust-remote-code"]), {}, "args[0]", "--code-revision=<40 hex commit>"),
+        (recipe_of(env={"HF_TOKEN": "hf_x"}), {}, "env.HF_TOKEN", "as a secret"),
+        (recipe_of(env={"VLLM_CACHE_ROOT": "/x"}), {}, "env.VLLM_CACHE_ROOT", "every vLLM start"),
+        (llamacpp(), {"weights": HUB | {"files": []}}, "sources.weights.files", "exactly one GGUF"),
+        (
+            llamacpp(),
+            {"weights": HUB | {"files": [GGUF, GGUF | {"path": "b.gguf"}]}},
+            "sources.weights.files",
+            "one GGUF",
+        ),
+        (llamacpp(serve={"name": "m", "max_model_len": 2000, "max_num_seqs": 1}), {}, "serve.max_model_len", "of 256"),
+        (llamacpp(speculation={"method": "mtp", "tokens": 1}), {}, "speculation.method", "ngram or draft_model"),
+        (llamacpp(["--spec-ngram-size-n", "12"]), {}, "speculation.tokens", "12 or more"),
+        (llamacpp(), {}, "speculation.tokens", "12 or more"),
+        (llamacpp(["--spec-ngram-size-n=4"], tokens=3), {}, "speculation.tokens", "4 or more"),
+        (llamacpp(["-c", "1"]), {}, "args[0]", "serve.max_model_len"),
+    ],
+)
+def test_what_would_break_or_lie_is_refused_by_key(
+    recipe: Recipe, sources: dict[str, Any], key: str, allowed: str
+) -> None:
+    with pytest.raises(RecipeError) as caught:
+        adapter(recipe.engine.name).compile(recipe, sources_of(**sources))
+    fault = next(fault for fault in caught.value.faults if fault.key == key)
+    assert allowed in fault.allowed
+
+
+def test_remote_code_is_taken_with_its_own_commit() -> None:
+    args = ["--trust-remote-code", f"--code-revision={'a' * 40}"]
+    assert adapter("vllm").compile(recipe_of(args=args), sources_of())[0][-2:] == args
+
+
+def test_an_engine_without_an_adapter_names_those_that_have_one() -> None:
+    with pytest.raises(RecipeError, match="one of: llamacpp, vllm"):
+        adapter("tgi")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_host_facts_are_plain_data_with_the_same_keys_for_every_engine(name: str) -> None:
+    facts = adapter(name).host_facts(llamacpp() if name == "llamacpp" else recipe_of())
+    assert json.loads(json.dumps(facts)) == facts
+    assert set(facts) == {
+        *(
+            "health",
+            "version",
+            "models",
+            "max_len_field",
+            "metrics",
+            "fingerprint",
+            "check",
+            "steady_s",
+            "drain_s",
+            "stop_s",
+        ),
+        *("patterns", "prompts", "max_model_len", "acceptance_floor", "not_helping", "speculation"),
+    }
+    assert set(facts["metrics"]) == {"path", "drafts", "draft_tokens", "accepted", "running", "waiting", "generated"}
+    for pattern in facts["patterns"]:
+        re.compile(pattern["match"])
+        assert set(pattern) in ({"match", "phase"}, {"match", "cause", "transient", "mend"})
+
+
+@pytest.mark.parametrize(
+    ("engine", "line", "said"),
+    [
+        # llama.cpp's lines are as xllamacpp 2026.10.11549 printed them when it was made to fail.
+        ("llamacpp", "0.00.007 I srv    load_model: loading model '/m.gguf'", "load"),
+        ("llamacpp", "0.01.063 I srv          init: model loaded", "first_token"),
+        ("llamacpp", "0.00.007 E srv    load_model: failed to load model, '/m.gguf'", "the model file is missing"),
+        (
+            "llamacpp",
+            "E ggml_backend_cpu_buffer_type_alloc_buffer: failed to allocate buffer of size 9",
+            "too little memory",
+        ),
+        ("llamacpp", "E srv start: couldn't bind HTTP server socket, hostname: /x.sock, port: 0", "socket is taken"),
+        ("llamacpp", "llama-server: error: unrecognized arguments: --x", "does not take this command line"),
+        # vLLM's are from its source and its own output.
+        ("vllm", "INFO Loading weights took 12.3 seconds", "compile"),
+        ("vllm", "ValueError: No available memory for the cache blocks.", "no memory for the KV cache"),
+        ("vllm", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate", "out of GPU memory"),
+        ("vllm", "ValueError: User-specified max_model_len (9) is greater than the derived max_model_len", "made for"),
+        ("vllm", "ValueError: Model Runner V1 does not support: DFlash candidate-head drafts", "needs CUDA and Triton"),
+        ("vllm", "vllm: error: unrecognized arguments: --disable-log-requests", "does not know an argument"),
+        ("vllm", "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=13.0", "driver is too old"),
+        ("vllm", "EngineDeadError: EngineCore encountered an issue", "died while serving"),
+    ],
+)
+def test_a_log_line_is_read_as_its_phase_or_cause(engine: str, line: str, said: str) -> None:
+    patterns = adapter(engine).host_facts(llamacpp() if engine == "llamacpp" else recipe_of())["patterns"]
+    hit = next(pattern for pattern in patterns if re.search(pattern["match"], line))
+    assert said in hit.get("phase", hit.get("cause"))
