@@ -1,0 +1,107 @@
+"""A stack as the command line sees it: the project around the working folder, and what Pulumi's state says."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+STACK_HELP = "the stack's name; not given, the one selected with `pulumi stack select`, else dev"
+
+
+class CliError(Exception):
+    """Something the user can mend; the text says how."""
+
+
+@dataclass(frozen=True)
+class Stack:
+    """One stack's state, exported whole. Secrets in it stay encrypted."""
+
+    name: str
+    project: Path
+    state: dict[str, Any]
+
+    def resource(self, kind: str) -> dict[str, Any] | None:
+        """The state of the one resource of a kind (`Machine`, `Engine`, …) that is not about to be deleted."""
+        token = f"sluicegate:index:{kind}"
+        return next((r for r in self._resources() if r["type"] == token and not r.get("delete")), None)
+
+    def outputs(self, kind: str) -> dict[str, Any]:
+        return dict((self.resource(kind) or {}).get("outputs", {}))
+
+    def pending(self) -> list[dict[str, Any]]:
+        return list((self.state.get("deployment") or {}).get("pending_operations") or [])
+
+    def _resources(self) -> list[dict[str, Any]]:
+        return list((self.state.get("deployment") or {}).get("resources") or [])
+
+
+def find_project(start: Path | None = None) -> Path:
+    """The folder with the Pulumi.yaml that holds for `start`."""
+    here = (start or Path.cwd()).resolve()
+    for folder in (here, *here.parents):
+        if (folder / "Pulumi.yaml").is_file():
+            return folder
+    raise CliError(f"no Pulumi.yaml in {here} or above it: go to the project's folder")
+
+
+def environ(project: Path) -> dict[str, str]:
+    """The caller's environment; in a checkout that was set up, its own toolchain and state where nothing is set."""
+    env = dict(os.environ)
+    lines = project / ".tools" / "env"
+    if not lines.is_file() or "PULUMI_HOME" in env:
+        return env
+    for key, _, value in (line.partition("=") for line in lines.read_text().splitlines()):
+        if key == "PATH_PREFIX":
+            env["PATH"] = os.pathsep.join([value, env.get("PATH", os.defpath)])
+        else:
+            env.setdefault(key, value)
+    return env
+
+
+def pulumi(project: Path, *arguments: str) -> str:
+    """Pulumi's answer. Raises CliError with its last words."""
+    env = environ(project)
+    if not shutil.which("pulumi", path=env.get("PATH")):
+        raise CliError("no pulumi on PATH: run `make setup`, or install it from pulumi.com")
+    command = ["pulumi", *arguments, "--non-interactive"]
+    done = subprocess.run(
+        command, cwd=project, env=env, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+    if done.returncode:
+        raise CliError(f"pulumi {arguments[0]}: {done.stderr.strip().removeprefix('error: ')}")
+    return done.stdout
+
+
+def chosen(project: Path, name: str | None) -> str:
+    """The stack that is meant: the one named, else the one selected, else dev."""
+    if name:
+        return name
+    try:
+        return pulumi(project, "stack", "--show-name").strip() or "dev"
+    except CliError:
+        return "dev"
+
+
+def load(name: str | None) -> Stack:
+    """The stack's state. Raises CliError when there is no such stack, or nothing in it."""
+    project = find_project()
+    stack = chosen(project, name)
+    state = Stack(stack, project, json.loads(pulumi(project, "stack", "export", "--stack", stack)))
+    if state.resource("Machine") is None:
+        raise CliError(f"stack {stack} has nothing deployed: run `pulumi up --stack {stack}`")
+    return state
+
+
+def outputs(name: str | None) -> dict[str, Any]:
+    """The stack's outputs, its API key in clear. Raises CliError when it has no endpoint."""
+    project = find_project()
+    stack = chosen(project, name)
+    found: dict[str, Any] = json.loads(pulumi(project, "stack", "output", "--json", "--show-secrets", "--stack", stack))
+    if not found.get("url"):
+        raise CliError(f"stack {stack} has no endpoint yet: run `pulumi up --stack {stack}`")
+    return found
