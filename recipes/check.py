@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,10 +10,12 @@ from typing import TYPE_CHECKING
 from .engines import adapter
 from .faults import Fault, Faults, RecipeError
 from .files import find_recipe, lock_file, pin_command, read_lock, read_recipe, recipe_names
-from .sources import WheelRef, parse_ref
+from .sources import FileRef, ImageRef, WheelRef, parse_ref
 
 if TYPE_CHECKING:
     from .model import Lock, Recipe
+
+_COMMIT = re.compile(r"[0-9a-f]{7,40}")  # a commit or its beginning; anything else is a branch or a tag
 
 
 def lock_faults(name: str, recipe: Recipe, recipe_sha256: str, lock: Lock) -> list[Fault]:
@@ -24,9 +27,7 @@ def lock_faults(name: str, recipe: Recipe, recipe_sha256: str, lock: Lock) -> li
         # What follows from the edit would only repeat it.
         faults.add("recipe", name, f"the recipe its lock was made from: recipe changed since its lock: {mend}", mend)
         return faults.found
-    source = parse_ref(lock.engine.source)
-    if isinstance(source, WheelRef) and source.version != recipe.engine.version:
-        faults.add("lock.engine.source", lock.engine.source, f"version {recipe.engine.version}", mend)
+    _sources(faults, recipe, lock, mend)
     for key, found, allowed in (
         ("lock.engine.name", lock.engine.name, recipe.engine.name),
         ("lock.engine.version", lock.engine.version, recipe.engine.version),
@@ -50,6 +51,42 @@ def lock_faults(name: str, recipe: Recipe, recipe_sha256: str, lock: Lock) -> li
         if lock.env.get(key) != env.get(key):
             faults.add(f"lock.env.{key}", lock.env.get(key), f"{env.get(key)}, as the recipe compiles", mend)
     return faults.found
+
+
+def _sources(faults: Faults, recipe: Recipe, lock: Lock, mend: str) -> None:
+    """Each reference of the lock names what the recipe asked for, at the revision it asked for."""
+    engine, drafter = recipe.engine, lock.sources.drafter
+    wished = f"pypi:{engine.package}" if engine.package else f"oci:{_untagged(engine.image or '')}"
+    version = engine.version if engine.package else None
+    _source(faults, "lock.engine.source", lock.engine.source, wished, version, mend)
+    model, speculation = recipe.model, recipe.speculation
+    _source(faults, "lock.sources.weights.ref", lock.sources.weights.ref, model.repo, model.revision, mend)
+    repo = speculation.repo if speculation else None
+    if repo and speculation and drafter:
+        _source(faults, "lock.sources.drafter.ref", drafter.ref, repo, speculation.revision, mend)
+    elif drafter:
+        faults.add("lock.sources.drafter.ref", drafter.ref, "none: the recipe has no drafter", mend)
+
+
+def _source(faults: Faults, key: str, text: str, wished: str, revision: str | None, mend: str) -> None:
+    """One reference against a recipe's `repo` and `revision`; names of branches say nothing here."""
+    ref = parse_ref(text)
+    if isinstance(ref, WheelRef):
+        named, at = f"pypi:{ref.name}", revision in (None, ref.version)
+    elif isinstance(ref, FileRef):
+        named, at = f"file:{ref.path}", True
+    elif isinstance(ref, ImageRef):
+        named, at = f"oci:{ref.name}", True
+    else:
+        named, at = ref.repo, not _COMMIT.fullmatch(revision or "") or ref.commit.startswith(revision or "")
+    if named != wished or not at:
+        faults.add(key, text, f"{wished} {revision or ''}".rstrip() + ", as the recipe says", mend)
+
+
+def _untagged(image: str) -> str:
+    """An image's name without its tag or digest; a registry's port stays."""
+    name = image.partition("@")[0]
+    return name.rpartition(":")[0] if ":" in name.rpartition("/")[2] else name
 
 
 def check_all(folders: Sequence[Path]) -> list[Fault]:

