@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pulumi.runtime import rpc
 
 from tools.plugins import commands, passwords, stack_config, values
 from tools.plugins.command_stand_in import Command
@@ -107,6 +108,14 @@ def test_an_input_given_with_its_default_is_no_change() -> None:
 def test_wrappers_and_the_engines_own_keys_are_no_change() -> None:
     assert values.changed({"a": "x", "__defaults": []}, {"a": values.secret("x")}) == []
     assert values.changed({"a": "x"}, {"a": values.UNKNOWN, "b": 1.0}) == ["a", "b"]
+
+
+def test_the_marks_are_the_sdks() -> None:
+    assert (
+        rpc.UNKNOWN,
+        rpc._special_sig_key,
+        rpc._special_secret_sig,
+    ) == (values.UNKNOWN, values.SIGNATURE, values.SECRET)
 
 
 def test_secrets_are_found_at_any_depth() -> None:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from google.protobuf import json_format, struct_pb2
-from pulumi.runtime import rpc
 
-UNKNOWN: str = rpc.UNKNOWN
-SIGNATURE: str = rpc._special_sig_key
-SECRET: str = rpc._special_secret_sig
+# Pulumi's marks on the wire and in state, the same in every SDK.
+UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+SIGNATURE = "4dabf18193072939515e22adb298388d"
+SECRET = "1b47061264138c4ac30d75fd1eb44270"
 
 Properties = dict[str, Any]
 
