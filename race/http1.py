@@ -1,0 +1,152 @@
+"""An HTTP/1.x answer, cut into status, headers and stamped body bytes as it arrives (RFC 9112)."""
+
+from __future__ import annotations
+
+import re
+from array import array
+
+HEAD_LIMIT = 64 * 1024
+LINE_LIMIT = 4 * 1024
+_HEAD_END = re.compile(rb"\r?\n\r?\n")
+_STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9]\d\d)(?: |$)")
+
+
+class BrokenAnswerError(Exception):
+    """The peer's bytes are no HTTP/1.x answer this client can read; the text is one sentence for the result's row."""
+
+
+class Response:
+    """One answer. Feed it every read with its stamp; it keeps the body and, per read, where the body then ended.
+
+    `ends[i]` is the body length in bytes after read i and `stamps[i]` the time of that read in seconds. `complete` says
+    that the framing is over, `reusable` that the connection may carry another request.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.status: int | None = None
+        self.headers: dict[str, str] = {}
+        self.body = bytearray()
+        self.ends = array("Q")
+        self.stamps = array("d")
+        self.first_byte_at: float | None = None
+        self.headers_at: float | None = None
+        self.complete = False
+        self.reusable = False
+        self._limit = limit_bytes
+        self._held = b""
+        self._framing = "head"
+        self._left = 0
+        self._step = "size"
+
+    def feed(self, data: bytes, stamp: float) -> None:
+        """Take the next bytes as read at `stamp` seconds. Raises BrokenAnswerError."""
+        if self.first_byte_at is None:
+            self.first_byte_at = stamp
+        if self._framing == "head":
+            data = self._head(data, stamp)
+            if self._framing == "head":
+                return
+        if not self.complete:
+            if self._framing == "chunked":
+                self._chunks(data)
+            elif self._framing == "length":
+                self.body += data[: self._left]
+                self._left -= len(data)
+                self.complete = self._left <= 0
+            else:
+                self.body += data
+            self.ends.append(len(self.body))
+            self.stamps.append(stamp)
+        if len(self.body) > self._limit:
+            raise BrokenAnswerError(f"the answer is larger than {self._limit / 2**20:.1f} MiB and was cut off there")
+
+    def end(self) -> None:
+        """The peer closed, which ends a body framed by the close. Raises BrokenAnswerError when that cuts it off."""
+        self.reusable = False
+        if self._framing == "close":
+            self.complete = True
+        elif self._framing == "head":
+            raise BrokenAnswerError("the connection was closed before the answer's headers ended")
+        elif not self.complete:
+            raise BrokenAnswerError("the connection was closed in the middle of the answer")
+
+    def _head(self, data: bytes, stamp: float) -> bytes:
+        """Collect the head; returns what follows it. Interim 1xx answers are passed over (RFC 9110, 15.2)."""
+        self._held += data
+        while found := _HEAD_END.search(self._held):
+            lines = re.split(rb"\r?\n", self._held[: found.start()])
+            self._held = self._held[found.end() :]
+            status = _STATUS.match(lines[0])
+            if not status:
+                raise BrokenAnswerError(f"not an HTTP/1.x answer: {lines[0][:60]!r}")
+            code = int(status[2])
+            if 100 <= code < 200 and code != 101:
+                continue
+            self.status, self.headers_at = code, stamp
+            for line in lines[1:]:
+                name, _, value = line.decode("latin-1").partition(":")
+                self.headers[name.strip().lower()] = value.strip()
+            self._choose_framing(old=status[1] == b"0")
+            rest, self._held = self._held, b""
+            return rest
+        if len(self._held) > HEAD_LIMIT:
+            raise BrokenAnswerError(f"the answer's headers are larger than {HEAD_LIMIT // 1024} KiB")
+        if self._held and not b"HTTP/".startswith(self._held[:5]):
+            raise BrokenAnswerError(f"not an HTTP/1.x answer: {self._held[:60]!r}")
+        return b""
+
+    def _choose_framing(self, old: bool) -> None:
+        connection = self.headers.get("connection", "").lower()
+        self.reusable = "keep-alive" in connection if old else "close" not in connection
+        coding = self.headers.get("transfer-encoding", "").lower()
+        if self.status in (204, 304):
+            self._framing, self.complete = "length", True
+        elif coding:
+            if coding != "chunked":
+                raise BrokenAnswerError(f"unknown transfer-encoding {coding!r}")
+            self._framing = "chunked"
+        elif "content-length" in self.headers:
+            if not re.fullmatch(r"\d{1,15}", self.headers["content-length"]):
+                raise BrokenAnswerError(f"content-length is {self.headers['content-length'][:40]!r}")
+            self._framing, self._left = "length", int(self.headers["content-length"])
+            self.complete = self._left == 0
+        else:
+            self._framing, self.reusable = "close", False
+
+    def _chunks(self, data: bytes) -> None:
+        buffer, at, size = self._held + data if self._held else data, 0, 0
+        self._held = b""
+        while True:
+            if self._step == "data":
+                take = min(self._left, len(buffer) - at)
+                self.body += buffer[at : at + take]
+                at += take
+                self._left -= take
+                if self._left:
+                    return
+                self._step = "end"
+            newline = buffer.find(b"\n", at)
+            if newline < 0:
+                self._held = buffer[at:]
+                if len(self._held) > LINE_LIMIT:
+                    raise BrokenAnswerError("a chunk's header line does not end")
+                return
+            line, at = buffer[at:newline].rstrip(b"\r"), newline + 1
+            if self._step == "size":
+                size = self._size(line)
+                self._left, self._step = size, "data" if size else "trailer"
+            elif self._step == "end":
+                if line:
+                    raise BrokenAnswerError("a chunk is longer than its header says")
+                self._step = "size"
+            elif not line:  # the blank line after the last chunk and its trailers
+                self.complete = True
+                self.reusable = self.reusable and at == len(buffer)
+                return
+
+    @staticmethod
+    def _size(line: bytes) -> int:
+        digits = line.split(b";", 1)[0].strip()
+        if not re.fullmatch(rb"[0-9a-fA-F]{1,12}", digits):
+            raise BrokenAnswerError(f"a chunk's size is {line[:40]!r}")
+        return int(digits, 16)

@@ -1,0 +1,16 @@
+"""`sluicegate report`: a page from stored results, so that no number need be measured again to be shown."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from .options import check_html
+from .report import write_page
+from .results import load
+
+
+def run_report(args: Namespace) -> int:
+    """Write the page; 0. Raises ValueError for a file that is no result, OSError for one that cannot be read."""
+    check_html()
+    write_page(args.html, [load(path) for path in args.results])
+    return 0

@@ -1,0 +1,192 @@
+"""One connection: connect, TLS, send, and every read with the time at which the kernel had it.
+
+Linux stamps each received segment (SO_TIMESTAMPNS, socket(7)); such a stamp stays true when this process is scheduled
+late, which is what makes 256 requests on one core measurable. Elsewhere the stamp is taken right after the read.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import ssl
+import struct
+import sys
+import time
+
+from .exchange import Exchange, Origin
+from .http1 import Response
+from .tunnel import Tunnel
+
+READ_BYTES = 64 * 1024
+DONE_MARK = b"\ndata: [DONE]"
+_SO_TIMESTAMPNS = 35 if sys.platform == "linux" else None  # the socket module has no name for it before Python 3.14
+_TIMESPEC = struct.Struct("qq")
+
+
+def clock_offset() -> int:
+    """Nanoseconds from perf_counter to the wall clock, which the kernel stamps with: the least delayed of 20 looks."""
+    return min(time.time_ns() - time.perf_counter_ns() for _ in range(20))
+
+
+class Link:
+    """A connection that carries one exchange at a time. `step` is one of closed, connect, tls, busy, idle."""
+
+    def __init__(self, origin: Origin, context: ssl.SSLContext | None) -> None:
+        self.origin, self.step = origin, "closed"
+        self.sock: socket.socket | None = None
+        self.exchange: Exchange | None = None
+        self._context = context
+        self._tunnel: Tunnel | None = None
+        self._out = b""
+        self._tried = 0
+        self._offset = 0
+        self._last = 0.0
+
+    def begin(self, exchange: Exchange) -> None:
+        """Take an exchange: connect first on a fresh link, send at once on an idle one. Raises OSError."""
+        self.exchange = exchange
+        exchange.reused = self.step == "idle"
+        if exchange.reused:
+            self._send()
+        else:
+            self._open()
+
+    @property
+    def wants_write(self) -> bool:
+        """True while the socket has to become writable for this link to go on."""
+        return self.step == "connect" or bool(self._out)
+
+    def alive(self) -> bool:
+        """Whether an idle connection is still good: only TLS housekeeping may have come since its last answer."""
+        assert self.sock is not None
+        try:
+            while data := self.sock.recv(READ_BYTES):
+                if self._tunnel is None or self._tunnel.unseal(data):
+                    return False
+        except (BlockingIOError, InterruptedError):
+            return True
+        except OSError:
+            return False
+        return False
+
+    def close(self) -> None:
+        """Close the socket; an exchange in flight keeps what it had."""
+        if self.sock is not None:
+            self.sock.close()
+        self.step, self._out = "closed", b""
+
+    def writable(self) -> None:
+        """The socket can be written. Raises OSError when the last address refused, or TLS failed."""
+        assert self.sock is not None
+        if self.step != "connect":
+            self._flush()
+            return
+        if code := self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            self._next_address(code)
+            return
+        assert self.exchange is not None
+        self.exchange.connected = time.perf_counter()
+        if self._context is None:
+            self._send()
+        else:
+            self._tunnel, self.step = Tunnel(self._context, self.origin.host), "tls"
+            self._shake(None)
+
+    def readable(self) -> bool:
+        """Read once. True = the exchange is over. Raises OSError (TLS faults too) and BrokenAnswerError."""
+        assert self.sock is not None
+        try:
+            data, notes, _, _ = self.sock.recvmsg(READ_BYTES, 64)
+        except (BlockingIOError, InterruptedError):
+            return False
+        stamp, plain = self._stamp(notes), data
+        if self._tunnel is not None:
+            if self.step == "tls":
+                if not data:
+                    raise ConnectionError("the connection was closed during the TLS handshake")
+                self._shake(data)
+                if self.step == "tls":
+                    return False
+                data, plain = b"-", self._tunnel.unseal_rest()
+            else:
+                plain = self._tunnel.unseal(data)
+        return self._arrived(plain, stamp, closed=not data)
+
+    def clock_was_set(self) -> bool:
+        """Whether the wall clock moved against the steady one by over a millisecond since the request was sent."""
+        return bool(self._offset) and abs(clock_offset() - self._offset) > 1_000_000
+
+    def _open(self) -> None:
+        family, address = self.origin.addresses[self._tried]
+        self.sock, self.step = socket.socket(family, socket.SOCK_STREAM), "connect"
+        self.sock.setblocking(False)
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if _SO_TIMESTAMPNS is not None:
+            self.sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+        code = self.sock.connect_ex(address)
+        if code not in (0, errno.EINPROGRESS):
+            self._next_address(code)
+
+    def _next_address(self, code: int) -> None:
+        assert self.sock is not None
+        self._tried += 1
+        if self._tried >= len(self.origin.addresses):
+            raise OSError(code, os.strerror(code))
+        self.sock.close()
+        self._open()
+
+    def _shake(self, data: bytes | None) -> None:
+        assert self._tunnel is not None
+        assert self.exchange is not None
+        self._out += self._tunnel.handshake(data)
+        if self._tunnel.ready:
+            self.exchange.secured = time.perf_counter()
+            self._send()
+        else:
+            self._flush()
+
+    def _send(self) -> None:
+        assert self.exchange is not None
+        call = self.exchange.call
+        self.step, self.exchange.response = "busy", Response(call.limit_bytes)
+        self._offset = clock_offset()
+        self._out += self._tunnel.seal(call.request) if self._tunnel is not None else call.request
+        self.exchange.started = self._last = time.perf_counter()
+        self._flush()
+
+    def _flush(self) -> None:
+        assert self.sock is not None
+        assert self.exchange is not None
+        try:
+            while self._out:
+                self._out = self._out[self.sock.send(self._out) :]
+        except (BlockingIOError, InterruptedError):
+            return
+        if self.step == "busy" and self.exchange.sent is None:
+            self.exchange.sent = time.perf_counter()
+
+    def _stamp(self, notes: list[tuple[int, int, bytes]]) -> float:
+        read, exchange = time.perf_counter(), self.exchange
+        for level, kind, raw in notes:
+            if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS and exchange is not None and exchange.started:
+                seconds, nanos = _TIMESPEC.unpack(raw[:16])
+                stamp = float((seconds * 1_000_000_000 + nanos - self._offset) / 1e9)
+                if self._last <= stamp <= read:
+                    self._last = stamp
+                    exchange.lag_s = max(exchange.lag_s, read - stamp)
+                    return stamp
+        self._last = read
+        return read
+
+    def _arrived(self, data: bytes, stamp: float, closed: bool) -> bool:
+        assert self.exchange is not None
+        response = self.exchange.response
+        assert response is not None
+        if data:
+            response.feed(data, stamp)
+            if self.exchange.done_seen is None and DONE_MARK in response.body[-64:]:
+                self.exchange.done_seen = stamp
+        if closed and not response.complete:
+            response.end()
+        return response.complete
