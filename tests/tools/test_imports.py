@@ -13,13 +13,18 @@ from tools.paths import ROOT
 
 ROOMS = ("cli", "components", "provider", "race", "recipes")
 
+HOST = "sluicegate.provider.host"
+# All that the rest may know of the host program's inside; it is asked through provider/hostclient.py.
+HOST_PLACES = "sluicegate.provider.host.places"
+
 # The longest matching folder counts. What a folder may import of ours, beside the package's own name.
 ARROWS: dict[str, tuple[str, ...]] = {
     "cli": tuple(f"sluicegate.{room}" for room in ROOMS),
     "components": ("sluicegate.components", "sluicegate.recipes"),
     "provider": ("sluicegate.provider", "sluicegate.recipes"),
-    "provider/clouds": ("sluicegate.provider.clouds",),
-    "provider/host": ("sluicegate.provider.host",),
+    # A place hands out the client of its machine, and says where the host program keeps things there.
+    "provider/clouds": ("sluicegate.provider.clouds", "sluicegate.provider.hostclient", HOST_PLACES),
+    "provider/host": (HOST,),
     "race": ("sluicegate.race",),
     "recipes": ("sluicegate.recipes",),
 }
@@ -72,6 +77,8 @@ def test_a_room_imports_only_along_its_arrows(path: Path) -> None:
         # `from sluicegate import recipes` names the room in the last part; `sluicegate.__version__` is anyone's.
         if top == "sluicegate" and not name.startswith("sluicegate.__") and not within(name, allowed):
             wrong.append(f"{path}:{line}: {name} (allowed: {', '.join(allowed)})")
+        if within(name, (HOST,)) and not within(name, (HOST_PLACES,)) and not path.is_relative_to("provider/host"):
+            wrong.append(f"{path}:{line}: {name} (the host program is asked through provider/hostclient.py)")
         if within(name, of(FORBIDDEN, path)):
             wrong.append(f"{path}:{line}: {name} (not in this room)")
     assert not wrong, "\n".join(wrong)
@@ -82,7 +89,7 @@ def test_the_host_program_needs_only_the_standard_library(path: Path) -> None:
     outside = [
         f"{path}:{line}: {name}"
         for line, name in imports(path)
-        if name.split(".", 1)[0] not in sys.stdlib_module_names and not within(name, ("sluicegate.provider.host",))
+        if name.split(".", 1)[0] not in sys.stdlib_module_names and not within(name, (HOST,))
     ]
     assert not outside, "\n".join(outside)
 
