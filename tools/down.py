@@ -16,7 +16,7 @@ def down(stack: str) -> None:
     if not exists(stack):
         say(f"no stack {stack}: nothing to destroy")
         return
-    pulumi("destroy", "--yes", "--refresh", "--skip-preview", "--stack", stack)
+    pulumi("destroy", "--yes", "--refresh", "--skip-preview", "--suppress-outputs", "--stack", stack)
     say(f"\nstack {stack} destroyed in {since(started)}")
 
 

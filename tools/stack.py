@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from tools import environment
 from tools.console import SetupError
@@ -44,8 +45,17 @@ def patience() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+def known(stack: str) -> bool:
+    """Whether the checkout's own backend has this stack, told from its files; False for any other backend."""
+    backend = environment.environ()["PULUMI_BACKEND_URL"]
+    folder = Path(backend.removeprefix("file://")) / ".pulumi" / "stacks"
+    return backend.startswith("file:///") and any(folder.glob(f"*/{stack}.json"))
+
+
 def exists(stack: str) -> bool:
     """Whether the backend has this stack."""
+    if known(stack):
+        return True
     listed = pulumi("stack", "ls", "--json", capture=True)
     return any(entry["name"].rsplit("/", 1)[-1] == stack for entry in json.loads(listed))
 

@@ -10,7 +10,7 @@ import time
 from tools import environment
 from tools.console import SetupError, fail, say
 from tools.paths import ROOT, VENV
-from tools.stack import pulumi, since
+from tools.stack import known, pulumi, since
 
 QUESTION = "What does a sluice gate do? Answer in one sentence."
 
@@ -26,12 +26,16 @@ def sluicegate(*arguments: str) -> None:
 def up(stack: str) -> None:
     """Deploy and show."""
     started = time.monotonic()
-    pulumi("stack", "select", stack, "--create", capture=True)
-    say(f"deploying stack {stack} (the first time it fetches the engine and the model: about 150 MB)")
-    pulumi("up", "--yes", "--refresh", "--skip-preview", "--stack", stack)
-    say(f"\nup in {since(started)}: {pulumi('stack', 'output', 'url', '--stack', stack, capture=True)}\n")
+    if not known(stack):
+        pulumi("stack", "select", stack, "--create", capture=True)
+        say(
+            f"deploying stack {stack}: this fetches the engine and the model (about 150 MB) where they are not here yet"
+        )
+    pulumi("up", "--yes", "--refresh", "--skip-preview", "--suppress-outputs", "--stack", stack)
+    say(f"\nup in {since(started)}; asking: {QUESTION}\n")
     sluicegate("ask", "--stack", stack, QUESTION)
     say("")
+    # The URL, and where the time of the last start went.
     sluicegate("status", "--stack", stack)
     say('\nTo use it from here: eval "$(make -s env)"; to end it: make down')
 
