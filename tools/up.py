@@ -28,9 +28,7 @@ def up(stack: str) -> None:
     started = time.monotonic()
     if not known(stack):
         pulumi("stack", "select", stack, "--create", capture=True)
-        say(
-            f"deploying stack {stack}: fetching the engine and the model, about 150 MB, where they are not here yet"
-        )
+        say(f"deploying stack {stack}: fetching the engine and the model, about 150 MB, where they are not here yet")
     pulumi("up", "--yes", "--refresh", "--skip-preview", "--suppress-outputs", "--stack", stack)
     say(f"\nup in {since(started)}; asking: {QUESTION}\n")
     sluicegate("ask", "--stack", stack, QUESTION)
