@@ -15,8 +15,8 @@ from pulumi.runtime import rpc
 
 from tools.plugins import commands, passwords, stack_config, values
 from tools.plugins.command_stand_in import Command
+from tools.plugins.handling import Engine, FailedError, Run
 from tools.plugins.random_stand_in import RandomId, RandomPassword
-from tools.plugins.serving import Engine, FailedError, Run
 
 URN = "urn:pulumi:dev::sluicegate::sluicegate:index:Deployment$random:index/randomId:RandomId::id"
 

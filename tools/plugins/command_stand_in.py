@@ -11,7 +11,8 @@ import secrets
 from typing import Any
 
 from tools.plugins import commands
-from tools.plugins.serving import FailedError, Run, serve
+from tools.plugins.handling import FailedError, Run
+from tools.plugins.process import serve
 from tools.plugins.values import SECRET, UNKNOWN, Properties, has, reveal, secret
 
 _LOGGED = {"stdout": ("stdout",), "stderr": ("stderr",), "none": ()}

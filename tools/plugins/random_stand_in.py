@@ -10,7 +10,8 @@ import secrets
 from typing import Any
 
 from tools.plugins import passwords
-from tools.plugins.serving import Run, serve
+from tools.plugins.handling import Run
+from tools.plugins.process import serve
 from tools.plugins.values import UNKNOWN, Properties, reveal, secret
 
 # The official state's schema mark; without it the official plugin would take the state for a much older one.

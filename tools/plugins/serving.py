@@ -1,78 +1,21 @@
-"""What both stand-ins share: a provider straight on Pulumi's protocol, a handler object for each resource type."""
+"""The provider both stand-ins are: straight on Pulumi's protocol, with a handler object for each resource type."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
-import os
-import signal
-import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import grpc.aio
 from google.protobuf import empty_pb2
-from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, plugin_pb2, provider_pb2, provider_pb2_grpc
+from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
 from tools.plugins import stack_config
-from tools.plugins.values import UNKNOWN, Properties, changed, from_struct, has, to_struct
+from tools.plugins.handling import Engine, FailedError, Handler, Run
+from tools.plugins.values import UNKNOWN, changed, from_struct, has, to_struct
 
 Kind = provider_pb2.PropertyDiff
-
-
-class FailedError(Exception):
-    """A step failed; the text is all that the user sees."""
-
-
-class Run:
-    """What a handler may use while it works: the engine's log, the deadline, and word of a cancel."""
-
-    def __init__(self, engine: Engine, urn: str, timeout_s: float) -> None:
-        self.engine = engine
-        self.urn = urn
-        self.timeout_s = timeout_s or None
-
-    async def status(self, text: str) -> None:
-        """Shown in the resource's row while it runs."""
-        await self.engine.log(text, urn=self.urn, ephemeral=True)
-
-
-class Handler(Protocol):
-    """One resource type. Inputs and outputs are as the engine sends them, secrets wrapped."""
-
-    def check(self, inputs: Properties) -> list[tuple[str, str]]: ...
-
-    def compared(self, inputs: Properties) -> Properties: ...
-
-    def replaces(self, key: str) -> bool: ...
-
-    def preview(self, name: str, inputs: Properties, old: Properties) -> Properties: ...
-
-    async def create(self, name: str, inputs: Properties, run: Run) -> tuple[str, Properties]: ...
-
-    async def update(self, inputs: Properties, old: Properties, run: Run) -> Properties: ...
-
-    async def delete(self, old: Properties, run: Run) -> None: ...
-
-
-class Engine:
-    """The engine's log, and whether it has asked to stop."""
-
-    def __init__(self, address: str | None) -> None:
-        self.address = address
-        self.cancelled = asyncio.Event()
-        self._stub: Any = None
-
-    async def log(self, text: str, *, urn: str = "", ephemeral: bool = False) -> None:
-        """An INFO line; nothing is said where no engine listens (a debugger attached by hand)."""
-        if not self.address:
-            return
-        if self._stub is None:
-            self._stub = engine_pb2_grpc.EngineStub(grpc.aio.insecure_channel(self.address))
-        line = engine_pb2.LogRequest(severity=engine_pb2.INFO, message=text, urn=urn, ephemeral=ephemeral)
-        await self._stub.Log(line)
 
 
 class StandIn(provider_pb2_grpc.ResourceProviderServicer):
@@ -198,30 +141,3 @@ def _kind(was: bool, is_now: bool, replace: bool) -> Any:
     if is_now:
         return Kind.ADD_REPLACE if replace else Kind.ADD
     return Kind.DELETE_REPLACE if replace else Kind.DELETE
-
-
-def serve(name: str, version: str, handlers: Mapping[str, Handler]) -> None:
-    """Run until the engine goes. Prints the port on stdout, as the engine expects, and nothing else anywhere."""
-    asyncio.run(_serve(name, version, handlers))
-
-
-async def _serve(name: str, version: str, handlers: Mapping[str, Handler]) -> None:
-    parent = os.getppid()
-    addresses = [argument for argument in sys.argv[3:] if not argument.startswith("-")]
-    engine = Engine(addresses[0] if addresses else None)
-    server = grpc.aio.server()
-    provider_pb2_grpc.add_ResourceProviderServicer_to_server(StandIn(name, version, handlers, engine), server)
-    port = server.add_insecure_port("127.0.0.1:0")
-    await server.start()
-    print(port, flush=True)
-    # Whatever a plugin writes there the engine prints and keeps, secrets and all; a failed start was still shown.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
-    stop = asyncio.Event()
-    # The engine ends every run with SIGINT: what still works is told, may answer, and is waited for.
-    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)
-    # An engine that was killed leaves its plugins behind.
-    while os.getppid() == parent and not stop.is_set():
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), 1)
-    engine.cancelled.set()
-    await server.stop(grace=5)
