@@ -8,6 +8,7 @@ from array import array
 HEAD_LIMIT = 64 * 1024
 LINE_LIMIT = 4 * 1024
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
+_SIZE = re.compile(rb"[0-9a-fA-F]{1,12}")
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9]\d\d)(?: |$)")
 
 
@@ -147,6 +148,6 @@ class Response:
     @staticmethod
     def _size(line: bytes) -> int:
         digits = line.split(b";", 1)[0].strip()
-        if not re.fullmatch(rb"[0-9a-fA-F]{1,12}", digits):
+        if not _SIZE.fullmatch(digits):
             raise BrokenAnswerError(f"a chunk's size is {line[:40]!r}")
         return int(digits, 16)

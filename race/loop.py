@@ -37,8 +37,10 @@ def drive(pull: Pull, done: Done, context: ssl.SSLContext | None = None) -> None
     loop = _Loop(done, context)
     with _no_garbage_pauses(), contextlib.closing(loop):
         while True:
+            if not loop.busy:
+                loop.hand_over()  # what comes next may depend on it, and there is no clock to disturb
             wake = loop.start_all(pull)
-            if wake is None and not loop.busy and not loop.backlog:
+            if wake is None and not loop.busy:
                 return
             loop.turn(wake)
 
@@ -90,6 +92,10 @@ class _Loop:
             self._swept = now
             self._sweep(now)
 
+    def hand_over(self) -> None:
+        while self.backlog:
+            self._done(self.backlog.popleft())
+
     def close(self) -> None:
         for link in [*self.busy, *(link for links in self._idle.values() for link in links)]:
             self._unwatch(link)
@@ -123,7 +129,7 @@ class _Loop:
                 link.writable()
             if mask & selectors.EVENT_READ and link.step != "connect" and link.readable():
                 self._finish(link)
-            else:
+            elif mask & selectors.EVENT_WRITE or link.step != "busy" or link.wants_write:
                 self._watch(link)
         except (OSError, BrokenAnswerError) as error:
             self._failed(link, error)

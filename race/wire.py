@@ -18,7 +18,7 @@ from .exchange import Exchange, Origin
 from .http1 import Response
 from .tunnel import Tunnel
 
-READ_BYTES = 64 * 1024
+READ_BYTES = 16 * 1024  # a TLS record; larger buffers cost time at every read
 DONE_MARK = b"\ndata: [DONE]"
 _SO_TIMESTAMPNS = 35 if sys.platform == "linux" else None  # the socket module has no name for it before Python 3.14
 _TIMESPEC = struct.Struct("qq")

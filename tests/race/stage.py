@@ -8,6 +8,7 @@ no ground truth. All times are seconds of CLOCK_MONOTONIC, which perf_counter is
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import heapq
 import json
@@ -19,6 +20,7 @@ import socket
 import struct
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 SPEED = 213.0
@@ -72,15 +74,15 @@ def script(scenario: str, ttft: float, n: int) -> list[Piece]:
             out += [Piece(t + 0.001, b": heartbeat\n\n"), Piece(t + 0.001, event({"content": ""}))]
         if scenario == "error" and told >= n // 2:
             failed = {"error": {"code": 502, "message": "the engine died"}, "choices": []}
-            return [*out, Piece(t, b"data: %s\n\ndata: [DONE]\n\n" % json.dumps(failed).encode())]
+            return [*out, Piece(t, b"data: %s\n\ndata: [DONE]\n\n" % json.dumps(failed).encode()), Piece(t, b"")]
     if scenario == "cut":
-        return out
+        return [*out, Piece(t, b"")]
     out.append(Piece(t, event({}, "stop")))
     if scenario != "nousage":
         usage = {"choices": [], "usage": {"completion_tokens": n, "prompt_tokens": 9, "total_tokens": n + 9}}
         t += 0.15 if scenario == "lateusage" else 0.0
         out.append(Piece(t, f"data: {json.dumps(usage)}\n\n".encode(), 0, "usage"))
-    return [*out, Piece(t, b"data: [DONE]\n\n")]
+    return [*out, Piece(t, b"data: [DONE]\n\n"), Piece(t, b"")]
 
 
 class Stage:
@@ -90,7 +92,7 @@ class Stage:
         self.server.setsockopt(socket.SOL_SOCKET, 35, 1)  # SO_TIMESTAMPNS, inherited by what is accepted
         self.selector = selectors.DefaultSelector()
         self.selector.register(self.server, selectors.EVENT_READ)
-        self.due: list[tuple[float, int, socket.socket, Piece | None, Seen]] = []
+        self.due: list[tuple[float, int, socket.socket, Piece, Seen, Iterator[Piece]]] = []
         self.log: list[Seen] = []
         self.count = 0
         self.offset = min(time.time_ns() - time.perf_counter_ns() for _ in range(1000))
@@ -99,7 +101,13 @@ class Stage:
         self.selector.register(sys.stdin, selectors.EVENT_READ)
         while True:
             wait = max(self.due[0][0] - time.perf_counter(), 0) if self.due else None
-            for key, _ in self.selector.select(wait):
+            if wait is not None and 0 < wait < 0.001:  # epoll waits whole milliseconds: too coarse for what is near
+                time.sleep(wait)
+                wait = 0
+            reading = time.perf_counter() + 0.001  # a crowd of requests must not hold up what is due
+            for key, _ in self.selector.select(wait if wait is None else int(wait * 1000) / 1000):
+                if time.perf_counter() > reading:
+                    break
                 if key.fileobj is sys.stdin:
                     return
                 if key.fileobj is self.server:
@@ -109,8 +117,9 @@ class Stage:
                 else:
                     self.read(key)
             served = time.perf_counter() + 0.001  # new requests are looked at every millisecond, however much is due
-            while self.due and self.due[0][0] <= (now := time.perf_counter()) < served:
-                self.send(*heapq.heappop(self.due), now=now)
+            while self.due and self.due[0][0] <= time.perf_counter() < served:
+                at, _, *what = heapq.heappop(self.due)
+                self.send(at, *what)
 
     def read(self, key: selectors.SelectorKey) -> None:
         connection, held = key.fileobj, key.data
@@ -143,31 +152,29 @@ class Stage:
         self.log.append(seen)
         head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
         connection.send(head)
-        for piece in script(scenario, int(ttft) / 1000, int(tokens)):
-            self.count += 1
-            heapq.heappush(self.due, (arrival + piece.at, self.count, connection, piece, seen))
-        heapq.heappush(self.due, (arrival + piece.at, self.count + 1, connection, None, seen))
-        self.count += 1
+        self.plan(connection, seen, iter(script(scenario, int(ttft) / 1000, int(tokens))))
 
-    def send(
-        self, at: float, _: int, connection: socket.socket, piece: Piece | None, seen: Seen, *, now: float
-    ) -> None:
-        try:
-            if piece is None:
-                connection.send(b"0\r\n\r\n")
-            else:
-                seen.late.append(now - at)
-                if piece.kind != "other":
-                    seen.sends.append((time.perf_counter(), piece.tokens, piece.kind))
-                connection.send(b"%x\r\n%s\r\n" % (len(piece.data), piece.data))
-        except OSError:
-            pass
+    def plan(self, connection: socket.socket, seen: Seen, rest: Iterator[Piece]) -> None:
+        """Put the next piece of a stream among what is due."""
+        self.count += 1
+        if (piece := next(rest, None)) is not None:
+            heapq.heappush(self.due, (seen.arrival + piece.at, self.count, connection, piece, seen, rest))
+
+    def send(self, at: float, connection: socket.socket, piece: Piece, seen: Seen, rest: Iterator[Piece]) -> None:
+        seen.late.append(time.perf_counter() - at)
+        if piece.kind != "other":
+            seen.sends.append((time.perf_counter(), piece.tokens, piece.kind))
+        with contextlib.suppress(OSError):
+            connection.send(b"%x\r\n%s\r\n" % (len(piece.data), piece.data) if piece.data else b"0\r\n\r\n")
+        self.plan(connection, seen, rest)
 
 
 if __name__ == "__main__":
     with_core = {int(sys.argv[1])}
     if with_core <= os.sched_getaffinity(0):
         os.sched_setaffinity(0, with_core)
+    with contextlib.suppress(OSError):  # not allowed everywhere; without it a busy machine makes this server late
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     stage = Stage()
     print(stage.server.getsockname()[1], flush=True)
     stage.run()
