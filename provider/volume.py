@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from .clouds import adapter
-from .hostclient import HostError
-from .resource import Change, FailedError, Resource, Run, Values, compare
+from .resource import Change, Resource, Run, Values, carry, compare
 from .values import UNKNOWN
 
 
@@ -16,8 +15,8 @@ class Volume(Resource):
     secrets = ()
 
     def check(self, inputs: Values) -> list[tuple[str, str]]:
-        size = inputs.get("sizeGb")
-        if size is not UNKNOWN and not (isinstance(size, (int, float)) and size > 0):
+        size = inputs["sizeGb"]
+        if size is not UNKNOWN and not size > 0:
             return [("sizeGb", f"{size!r} is not a size; allowed: a number of GB above 0")]
         return []
 
@@ -25,14 +24,15 @@ class Volume(Resource):
         return compare(old_inputs, new, ("sizeGb", "keep", "throughput", "root"), ("cloud", "name"))
 
     def preview(self, run: Run, old_outputs: Values | None, new: Values) -> Values:
-        return new | {"disks": old_outputs["disks"] if old_outputs else UNKNOWN}
+        stays = old_outputs and old_outputs.get("root") == new.get("root")
+        return new | {"disks": old_outputs["disks"] if old_outputs and stays else UNKNOWN}
 
     def create(self, run: Run, inputs: Values) -> tuple[str, Values]:
         return inputs["name"], inputs | {"disks": adapter(inputs["cloud"]).disks(inputs)}
 
     def update(self, run: Run, id: str, old: Values, new: Values) -> Values:
         disks = old["disks"] + [d for d in adapter(new["cloud"]).disks(new) if d not in old["disks"]]
-        return new | {"disks": disks}
+        return carry(new, old, self.outputs) | {"disks": disks}
 
     def read(self, run: Run, id: str, inputs: Values, outputs: Values) -> Values | None:
         return outputs
@@ -40,11 +40,8 @@ class Volume(Resource):
     def delete(self, run: Run, id: str, outputs: Values) -> None:
         cloud = adapter(outputs["cloud"])
         for disk in outputs["disks"]:
-            try:
-                if outputs["keep"]:
-                    size = cloud.disk_bytes(disk) / 1e9
-                    run.say(f"kept the cache at {disk['where']}, {size:.2f} GB (sluicegate:cache.keep is true)")
-                else:
-                    run.say(f"removed {len(cloud.empty_disk(disk))} cached sources from {disk['where']}")
-            except HostError as e:
-                raise FailedError(str(e)) from e
+            if outputs["keep"]:
+                size = cloud.disk_bytes(disk) / 1e9
+                run.say(f"kept the cache at {disk['where']}, {size:.2f} GB (sluicegate:cache.keep is true)")
+            else:
+                run.say(f"removed {len(cloud.empty_disk(disk))} cached sources from {disk['where']}")
