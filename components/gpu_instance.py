@@ -56,7 +56,10 @@ class GpuInstance(pulumi.ComponentResource):
         self.machine = Custom("Machine", name, inputs, outputs, options)
         self.machine_id, self.host = self.machine.out("machineId"), self.machine.out("host")
         self.address, self.zone = self.machine.out("address"), self.machine.out("zone")
-        self.hourly_price, self.attempts = self.machine.out("hourlyPrice"), self.machine.out("attempts")
+        self.attempts = self.machine.out("attempts")
+        # No cloud to ask here: what config says is all there is, also in a preview.
+        local_price = pulumi.Output.from_input(args.price)
+        self.hourly_price = local_price if args.cloud == "local" else self.machine.out("hourlyPrice")
         self.steps: list[pulumi.Resource] = []
         for i, step in enumerate(args.host_setup):
             # One after the other, and again on a new machine: `triggers` replaces the step.

@@ -6,50 +6,28 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pulumi
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
-from pydantic_core import ValidationError
 
-from sluicegate.recipes.faults import Fault, Faults, RecipeError
+from sluicegate.recipes.faults import RecipeError
 from sluicegate.recipes.files import recipe_folders
 from sluicegate.recipes.pins import Locked, load_locked
+
+from .config_faults import ConfigFaults
+from .sections import CacheSettings, EndpointSettings, MachineSettings, read_section
 
 CLOUDS = ("local",)  # those with an adapter in this version, of local, ssh, aws, nebius
 RUNTIMES = {"local": ("process",)}
 SECRETS = ("apiKey", "hfToken", "registryAuth", "sshKey")
+ELSEWHERE = ("ssh", "aws", "nebius")  # sections that say how one cloud is reached
 
-
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True)
-
-
-class MachineSettings(_Section):
-    regions: tuple[str, ...] = ()
-    markets: tuple[str, ...] = ()
-    max_price: float | None = Field(None, gt=0)
-    price: float | None = Field(None, gt=0)
-    disk_gb: float | None = Field(None, gt=0)
-    replace: Literal["new-first", "one-at-a-time"] = "new-first"
-    root: str | None = None
-
-
-class CacheSettings(_Section):
-    size_gb: float = Field(200, gt=0)
-    keep: bool = True
-
-
-class EndpointSettings(_Section):
-    domain: str | None = Field(None, pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")
-    port: int | None = Field(None, ge=1, le=65535)
-    paths: tuple[str, ...] = Field(("/v1/*",), min_length=1)
-    hold_s: int = Field(120, ge=0, le=3600)
-    gate_deadline_s: float = Field(1200, gt=0)
-    retry: int = Field(0, ge=0)
-    key_rotation: str = "1"
-    key_overlap_s: float = Field(60, ge=0)
+# Key -> what its value must be, as Pulumi.yaml declares it.
+KEYS: Mapping[str, str] = {
+    "recipe": "string", "cloud": "string", "runtime": "string", "pins": "object", "machine": "object",
+    "cache": "object", "endpoint": "object", "acceptance": "string", "hostSetup": "array",
+    **dict.fromkeys(ELSEWHERE, "object"), **dict.fromkeys(SECRETS, "string"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -73,48 +51,35 @@ class SettingsError(pulumi.RunError):
     """The stack's config cannot be deployed; the message lists every fault."""
 
 
-# Key -> what its value must be, as Pulumi.yaml declares it.
-KEYS: Mapping[str, str] = {
-    "recipe": "string", "cloud": "string", "runtime": "string", "pins": "object", "machine": "object",
-    "cache": "object", "endpoint": "object", "acceptance": "string", "hostSetup": "array", "ssh": "object",
-    "aws": "object", "nebius": "object", **dict.fromkeys(SECRETS, "string"),
-}  # fmt: skip
-
-
 def load(stack: str, project_name: str, project: Path, raw: Mapping[str, str], secret_keys: set[str]) -> Settings:
     """Check the whole config of a stack. `raw` has full keys (`project:key`) as Pulumi passes them.
 
     Pure: reads recipe and lock files under `project`, nothing else. Raises SettingsError with every fault.
     """
-    faults = Faults()
     prefix = f"{project_name}:"
     mine = {k.removeprefix(prefix): v for k, v in raw.items() if k.startswith(prefix) and v != ""}
+    secret = {k.removeprefix(prefix) for k in secret_keys}
+    faults = ConfigFaults(stack, prefix, secret)
     values = {k: v for k, v in ((k, _parsed(k, v, faults)) for k, v in mine.items()) if v is not None}
-    for key in set(mine) - set(KEYS):
-        faults.add(key, mine[key], f"one of: {', '.join(KEYS)}", f"pulumi config rm {prefix}{key} --stack {stack}")
-    for key in set(SECRETS) & set(mine) - {k.removeprefix(prefix) for k in secret_keys}:
+    for key in sorted(set(mine) - set(KEYS)):
+        faults.add(key, mine[key], f"one of: {', '.join(KEYS)}", faults.remove(key))
+    for key in sorted(set(SECRETS) & set(mine) - secret):
         faults.add(key, "[in clear]", "a secret", f"pulumi config set --secret {prefix}{key} --stack {stack}")
-    cloud = _word(values, "cloud", CLOUDS, stack, faults)
-    runtime = _word(values, "runtime", RUNTIMES.get(cloud, ("container", "process")), stack, faults)
-    acceptance = _word({"acceptance": "any"} | values, "acceptance", ("any", "required"), stack, faults)
-    machine = _section(MachineSettings, "machine", values, faults)
-    cache = _section(CacheSettings, "cache", values, faults)
-    endpoint = _section(EndpointSettings, "endpoint", _rotation_as_text(values), faults)
+    cloud = _word(values, "cloud", CLOUDS, faults)
+    runtime = _word(values, "runtime", RUNTIMES.get(cloud, ("container", "process")), faults)
+    acceptance = _word({"acceptance": "any"} | values, "acceptance", ("any", "required"), faults)
+    for key in ELSEWHERE:
+        if cloud in CLOUDS and key != cloud and values.get(key):
+            faults.add(key, values[key], f"nothing: it has no effect on cloud {cloud}", faults.remove(key))
+    machine = read_section(MachineSettings, "machine", values, faults)
+    cache = read_section(CacheSettings, "cache", values, faults)
+    endpoint = read_section(EndpointSettings, "endpoint", values, faults)
     folders = recipe_folders(project)
-    recipe = values.get("recipe")
-    locked = None
-    if recipe is None:
-        faults.add(
-            "recipe", None, "the name of a recipe, as smollm2-135m/q4", f"pulumi config set recipe NAME --stack {stack}"
-        )
-    else:
-        try:
-            locked = load_locked(recipe, values.get("pins", {}), folders)
-        except RecipeError as error:
-            faults.found += [_for_stack(fault, stack) for fault in error.faults]
+    locked = _locked(values, folders, faults)
     if locked and cloud == "local" and locked.lock.gpu.type != "cpu":
         mend = "choose a recipe for cpu, or another cloud"
-        faults.add("recipe", recipe, f"a recipe whose gpu.type is cpu on cloud local, not {locked.lock.gpu.type}", mend)
+        allowed = f"a recipe whose gpu.type is cpu on cloud local, not {locked.lock.gpu.type}"
+        faults.add("recipe", locked.recipe_name, allowed, mend)
     accepted = bool(locked and _record(locked, folders))
     if acceptance == "required" and locked and not accepted:
         allowed = f"a lock with a record in recipes/{locked.recipe_name.partition('/')[0]}/accepted/"
@@ -122,21 +87,13 @@ def load(stack: str, project_name: str, project: Path, raw: Mapping[str, str], s
     if faults.found:
         count = len(faults.found)
         head = f"stack {stack} cannot be deployed: {count} fault{'s' if count > 1 else ''} in its config"
-        raise SettingsError("\n".join([head, *(f"  {fault}" for fault in faults.found)]))
+        raise SettingsError("\n".join([head, *(f"  {fault}" for fault in faults.shown())]))
     assert locked, "a recipe that is not locked has left a fault"
     return Settings(
-        locked,
-        cloud,
-        runtime,
-        machine,
-        cache,
-        endpoint,
-        tuple(values.get("hostSetup", ())),
-        acceptance,
-        accepted,
-        "apiKey" in values,
-        project,
-    )
+        locked=locked, cloud=cloud, runtime=runtime, machine=machine, cache=cache, endpoint=endpoint,
+        host_setup=tuple(values.get("hostSetup", ())), acceptance=acceptance, accepted=accepted,
+        own_key="apiKey" in values, project=project,
+    )  # fmt: skip
 
 
 def from_stack() -> Settings:
@@ -148,59 +105,45 @@ def from_stack() -> Settings:
     return load(pulumi.get_stack(), pulumi.get_project(), Path.cwd(), raw, secrets)
 
 
-def _parsed(key: str, value: str, faults: Faults) -> Any:
+def _parsed(key: str, value: str, faults: ConfigFaults) -> Any:
     kind = KEYS.get(key, "string")
     if kind == "string":
         return value
     shape = {"object": dict, "array": list}[kind]
     try:
         parsed = json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         parsed = value
     if not isinstance(parsed, shape):
-        faults.add(key, value, f"an {kind}", f"pulumi config rm {key}, then set it with --path")
+        faults.add(key, value, f"an {kind}", faults.remove(key))
         return None
-    if key == "hostSetup" and not all(isinstance(step, str) and step for step in parsed):
-        faults.add(key, parsed, "a list of shell commands", "pulumi config set --path 'hostSetup[0]' 'COMMAND'")
+    if key == "hostSetup" and not all(isinstance(s, str) and s.strip() and "\0" not in s for s in parsed):
+        faults.add(key, parsed, "a list of shell commands", faults.put("hostSetup[0]", "'COMMAND'"))
         return None
     return parsed
 
 
-def _word(values: Mapping[str, Any], key: str, allowed: tuple[str, ...], stack: str, faults: Faults) -> str:
+def _word(values: Mapping[str, Any], key: str, allowed: tuple[str, ...], faults: ConfigFaults) -> str:
     value = values.get(key)
     if value not in allowed:
-        mend = f"pulumi config set {key} {allowed[0]} --stack {stack}"
-        faults.add(key, value, ", ".join(allowed) + " in this version", mend)
+        faults.add(key, value, ", ".join(allowed) + " in this version", faults.put(key, allowed[0]))
     return str(value)
 
 
-def _rotation_as_text(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """`keyRotation: 2` is as good as `"2"`: YAML and `pulumi config set` make a number of it."""
-    endpoint = values.get("endpoint", {})
-    rotation = endpoint.get("keyRotation")
-    if isinstance(rotation, int) and not isinstance(rotation, bool):
-        return {**values, "endpoint": {**endpoint, "keyRotation": str(rotation)}}
-    return values
-
-
-def _section(model: type[Any], key: str, values: Mapping[str, Any], faults: Faults) -> Any:
-    try:
-        return model.model_validate_json(json.dumps(values.get(key, {})), strict=True)
-    except ValidationError as error:
-        for item in error.errors(include_url=False, include_context=False):
-            path = ".".join([key, *(str(part) for part in item["loc"])])
-            if item["type"] == "extra_forbidden":
-                allowed = "one of: " + ", ".join(to_camel(name) for name in model.model_fields)
-                faults.add(path, item["input"], allowed, f"pulumi config rm --path {path}")
-            else:
-                allowed = item["msg"][0].lower() + item["msg"][1:]
-                faults.add(path, item["input"], allowed, f"pulumi config set --path {path} VALUE")
+def _locked(values: Mapping[str, Any], folders: list[Path], faults: ConfigFaults) -> Locked | None:
+    """The locked recipe of these pins. Without a recipe the pins are judged by themselves, if there are any."""
+    recipe, pins = values.get("recipe"), values.get("pins", {})
+    if recipe is None:
+        faults.add("recipe", None, "the name of a recipe, as smollm2-135m/q4", faults.put("recipe", "NAME"))
+        if not pins:
+            return None
+    if faults.has("pins"):
         return None
-
-
-def _for_stack(fault: Fault, stack: str) -> Fault:
-    mend = f"{fault.mend} --stack {stack}" if fault.mend.startswith("sluicegate recipe pin") else fault.mend
-    return Fault(fault.key, fault.value, fault.allowed, mend)
+    try:
+        return load_locked(recipe or "", pins, folders)
+    except RecipeError as error:
+        faults.of_recipe([fault for fault in error.faults if recipe is not None or fault.key != "recipe"])
+        return None
 
 
 def _record(locked: Locked, folders: list[Path]) -> Path | None:
