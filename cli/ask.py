@@ -6,63 +6,114 @@ import json
 import time
 from argparse import Namespace
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 import requests
 
-from .stack import CliError, outputs
+from .stack import CliError, one_line, outputs
 
 CONNECT_S, SILENCE_S = 5, 300  # a request may be held while an engine is being changed
 
 
+@dataclass
+class Heard:
+    """What came of a stream: times of the first and last text, the server's own count, and whether it ended well."""
+
+    first: float | None = None
+    last: float | None = None
+    usage: dict[str, Any] = field(default_factory=dict)
+    finished: bool = False
+
+
 def run(options: Namespace) -> int:
     found = outputs(options.stack)
+    return ask(found["url"], found["model"], found["api_key"], options.question, options.max_tokens)
+
+
+def ask(url: str, model: str, key: str, question: str, max_tokens: int) -> int:
+    """Print the streamed answer and its speed. Raises CliError for anything but a whole answer."""
     body = {
-        "model": found["model"], "messages": [{"role": "user", "content": options.question}], "stream": True,
-        "max_tokens": options.max_tokens, "stream_options": {"include_usage": True},
+        "model": model, "messages": [{"role": "user", "content": question}], "stream": True,
+        "max_tokens": max_tokens, "stream_options": {"include_usage": True},
     }  # fmt: skip
+    session = requests.Session()
+    # No proxy knows this machine's loopback, and a login in ~/.netrc would take the key's place.
+    session.trust_env = urlsplit(url).hostname not in ("127.0.0.1", "::1", "localhost")
+    session.auth = _Bearer(key)
     began = time.monotonic()
     try:
-        answer = requests.post(
-            f"{found['url']}/v1/chat/completions", json=body, stream=True, timeout=(CONNECT_S, SILENCE_S),
-            headers={"Authorization": f"Bearer {found['api_key']}"},
-        )  # fmt: skip
-        if answer.status_code != 200:
-            raise CliError(f"{found['url']} answered {answer.status_code}: {answer.text[:300].strip()}")
-        first, last, usage = _print_stream(answer)
+        with session.post(
+            f"{url}/v1/chat/completions", json=body, stream=True, timeout=(CONNECT_S, SILENCE_S), allow_redirects=False
+        ) as answer:
+            if answer.status_code != 200:
+                said = ": ".join(filter(None, [f"{url} answered {answer.status_code}", one_line(answer.text)]))
+                raise CliError(f"{said}: run `sluicegate status`")
+            heard = _print_stream(answer)
     except requests.RequestException as e:
-        reason = e.args[0] if e.args else e
-        raise CliError(f"{found['url']} does not answer ({reason}): run `sluicegate status`") from e
-    if first is None or last is None:
-        raise CliError(f"{found['url']} ended its answer without a token")
-    tokens = usage.get("completion_tokens")
-    speed = f", {(tokens - 1) / (last - first):.1f} tokens a second" if tokens and tokens > 1 and last > first else ""
-    print(f"\n[{tokens} tokens{speed}, first after {(first - began) * 1000:.0f} ms]")
+        reason = one_line(str(e.args[0] if e.args else e))
+        raise CliError(f"{url} does not answer ({reason}): run `sluicegate status`") from e
+    if heard.first is None or heard.last is None:
+        raise CliError(f"{url} ended its answer without a token: run `sluicegate logs`")
+    print(f"\n[{_speed(heard)}, first after {(heard.first - began) * 1000:.0f} ms]")
+    if not heard.finished:
+        raise CliError(f"{url} ended its answer in the middle: run `sluicegate logs`")
     return 0
 
 
-def _print_stream(answer: requests.Response) -> tuple[float | None, float | None, dict[str, Any]]:
-    """Print text as it arrives; the times of the first and last of it, and the usage."""
-    first = last = None
-    usage: dict[str, Any] = {}
+class _Bearer(requests.auth.AuthBase):
+    def __init__(self, key: str) -> None:
+        self._key = key
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        request.headers["Authorization"] = f"Bearer {self._key}"
+        return request
+
+
+def _speed(heard: Heard) -> str:
+    tokens = heard.usage.get("completion_tokens")
+    if type(tokens) is not int:
+        return "tokens not counted by the server"
+    seconds = (heard.last or 0) - (heard.first or 0)
+    return f"{tokens} tokens" + (
+        f", {(tokens - 1) / seconds:.1f} tokens a second" if tokens > 1 and seconds > 0 else ""
+    )
+
+
+def _print_stream(answer: requests.Response) -> Heard:
+    """Print text as it arrives."""
+    heard = Heard()
     for event in _events(answer):
         if event.get("error"):
-            raise CliError(f"an error in the answer: {json.dumps(event['error'])[:300]}")
-        usage = event.get("usage") or usage
+            raise CliError(f"an error in the answer: {one_line(json.dumps(event['error']))}: run `sluicegate logs`")
+        if isinstance(event.get("usage"), dict):
+            heard.usage = event["usage"]
         for choice in event.get("choices") or []:
-            delta = choice.get("delta") or {}
+            heard.finished = heard.finished or bool(choice.get("finish_reason"))
+            delta = choice.get("delta")
+            if not isinstance(delta, dict):
+                continue
             if text := delta.get("content") or delta.get("reasoning") or delta.get("reasoning_content"):
-                last = time.monotonic()
-                first = first or last
+                heard.last = time.monotonic()
+                heard.first = heard.first or heard.last
                 print(text, end="", flush=True)
-    return first, last, usage
+    return heard
 
 
 def _events(answer: requests.Response) -> Iterator[dict[str, Any]]:
     for line in answer.iter_lines(chunk_size=None):
         data = line.removeprefix(b"data:").strip()
         if line.startswith(b"data:") and data != b"[DONE]":
-            try:
-                yield json.loads(data)
-            except ValueError:
-                raise CliError(f"not JSON in the answer: {data[:200].decode(errors='replace')}") from None
+            yield _event(data)
+
+
+def _event(data: bytes) -> dict[str, Any]:
+    try:
+        event = json.loads(data)
+        if isinstance(event, dict) and all(isinstance(choice, dict) for choice in event.get("choices") or []):
+            return event
+    except (ValueError, TypeError):
+        pass
+    said = one_line(data[:200].decode(errors="replace"))
+    raise CliError(f"not an event of the OpenAI API in the answer: {said}: run `sluicegate logs`")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from sluicegate.provider.clouds import adapter
-from sluicegate.provider.hostclient import HostError
-from sluicegate.provider.resource import UnreachableError
+from sluicegate.provider.resource import FailedError
 
 from .stack import CliError, load
 
@@ -16,8 +15,8 @@ def run(options: Namespace) -> int:
     what = "front" if options.front else "engine"
     try:
         lines = adapter(host["cloud"]).connect(host).ask("logs", {"what": what, "lines": options.lines})
-    except (HostError, UnreachableError) as e:
-        raise CliError(f"cannot read the {what}'s log: {e}") from e
+    except FailedError as e:
+        raise CliError(f"cannot read the {what}'s log: {e}: run `sluicegate status`") from e
     for line in lines:
         print(line)
     return 0

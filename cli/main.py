@@ -10,6 +10,14 @@ from . import ask, env, logs, status
 from .stack import STACK_HELP, CliError
 
 
+def count(text: str) -> int:
+    """A whole number from 1."""
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
+
+
 def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog="sluicegate", description="Pinned open models on your own GPUs.")
     commands = p.add_subparsers(metavar="COMMAND", required=True)
@@ -24,11 +32,11 @@ def parser() -> argparse.ArgumentParser:
         "--json", action="store_true"
     )
     command = add("logs", logs.run, "the last lines the engine printed")
-    command.add_argument("-n", "--lines", type=int, default=100, metavar="N", help="how many (100)")
+    command.add_argument("-n", "--lines", type=count, default=100, metavar="N", help="how many (100)")
     command.add_argument("--front", action="store_true", help="of the front instead")
     command = add("ask", ask.run, "one streamed answer, and its speed")
     command.add_argument("question")
-    command.add_argument("--max-tokens", type=int, default=256, metavar="N", help="at most this many tokens (256)")
+    command.add_argument("--max-tokens", type=count, default=256, metavar="N", help="at most this many tokens (256)")
     add("env", env.run, 'shell lines for the OpenAI client: eval "$(sluicegate env)"')
     return p
 
@@ -37,7 +45,9 @@ def main() -> None:
     """Run a subcommand; exit code 0, 1 for a fault, 2 for a wrong command line, 130 for ^C."""
     options = parser().parse_args()
     try:
-        sys.exit(options.run(options))
+        code = options.run(options)
+        sys.stdout.flush()  # here, where a reader that has gone is still caught
+        sys.exit(code)
     except CliError as e:
         print(f"error: {e}", file=sys.stderr)
         sys.exit(1)

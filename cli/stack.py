@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -58,7 +59,7 @@ def environ(project: Path) -> dict[str, str]:
     for key, _, value in (line.partition("=") for line in lines.read_text().splitlines()):
         if key == "PATH_PREFIX":
             env["PATH"] = os.pathsep.join([value, env.get("PATH", os.defpath)])
-        else:
+        elif key and not (key == "PULUMI_CONFIG_PASSPHRASE" and "PULUMI_CONFIG_PASSPHRASE_FILE" in env):
             env.setdefault(key, value)
     return env
 
@@ -73,8 +74,30 @@ def pulumi(project: Path, *arguments: str) -> str:
         command, cwd=project, env=env, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
     )
     if done.returncode:
-        raise CliError(f"pulumi {arguments[0]}: {done.stderr.strip().removeprefix('error: ')}")
+        raise CliError(f"pulumi {arguments[0]}: {_complaint(done.stderr)}")
     return done.stdout
+
+
+# What pulumi says -> what mends it, where it does not say so itself.
+_MENDS = (
+    ("no stack named", "run `pulumi stack ls`, or make it with `pulumi stack init`"),
+    ("passphrase", "set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE"),
+    ("log in", "run `pulumi login`"),
+    ("", "run `pulumi stack` to see more"),
+)
+
+
+def _complaint(stderr: str) -> str:
+    """Pulumi's error in one line, with what to do about it."""
+    said = stderr.strip().removeprefix("error: ")
+    mend = next(mend for word, mend in _MENDS if word in said)
+    return f"{one_line(said) or 'it said nothing'}: {mend}"
+
+
+def one_line(text: str) -> str:
+    """What another program said, as part of one line of ours."""
+    flat = re.sub(r"[\s\x00-\x1f\x7f]+", " ", text).strip()
+    return flat if len(flat) <= 300 else f"{flat[:299]}…"
 
 
 def chosen(project: Path, name: str | None) -> str:

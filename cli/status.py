@@ -9,8 +9,7 @@ from typing import Any
 
 from sluicegate.provider.clouds import adapter
 from sluicegate.provider.engine_text import short
-from sluicegate.provider.hostclient import HostError
-from sluicegate.provider.resource import UnreachableError
+from sluicegate.provider.resource import FailedError
 
 from .stack import CliError, Stack, load
 
@@ -20,8 +19,8 @@ def run(options: Namespace) -> int:
     host = stack.outputs("Machine")["host"]
     try:
         there = adapter(host["cloud"]).connect(host).ask("status")
-    except (HostError, UnreachableError) as e:
-        raise CliError(f"cannot tell what serves: {e}") from e
+    except FailedError as e:
+        raise CliError(f"cannot tell what serves: {e}: run `pulumi up --refresh --stack {stack.name}`") from e
     faults = list(faults_of(stack, there))
     if options.json:
         print(json.dumps({"stack": stack.name, "host": there, "state": stack.outputs("Engine"), "faults": faults}))
@@ -35,11 +34,11 @@ def run(options: Namespace) -> int:
 
 def lines_of(stack: Stack, there: dict[str, Any]) -> Iterator[tuple[str, str]]:
     engine, front = stack.outputs("Engine"), stack.outputs("Front")
-    yield "stack", f"{stack.name}: {engine.get('recipe')}, lock {short(engine.get('lock'))}"
+    yield "stack", f"{stack.name}: {engine.get('recipe') or 'no engine yet'}, lock {short(engine.get('lock'))}"
     health = there["health"] + (f" ({there['why']})" if there["why"] else "")
     yield "engine", f"{health}, serving {short(there['serving'])}, {there.get('restarts', 0)} restarts"
     up = there["front"] and there["front"]["healthy"]
-    yield "front", f"{'healthy' if up else 'not answering'}, {front.get('url')}"
+    yield "front", f"{'healthy' if up else 'not answering'}, {front.get('url') or 'no address yet'}"
     phases = engine.get("phases") or {}
     if phases:
         yield "start", ", ".join(f"{name} {seconds:.1f} s" for name, seconds in phases.items())
@@ -63,5 +62,8 @@ def faults_of(stack: Stack, there: dict[str, Any]) -> Iterator[str]:
     if there["front"] is None or not there["front"]["healthy"]:
         yield f"the front does not answer: {mend}"
     for operation in stack.pending():
-        urn = operation["resource"]["urn"].rpartition("::")[2]
-        yield f"an earlier run was cut while {operation['type']} {urn}: run `pulumi refresh --clear-pending-creates`"
+        name = operation["resource"]["urn"].rpartition("::")[2]
+        # Only a cut create outlives the next good `up`.
+        if operation["type"] == "creating":
+            mend = f"run `pulumi refresh --yes --clear-pending-creates --stack {stack.name}`"
+        yield f"an earlier run was cut while {operation['type']} {name}: {mend}"
