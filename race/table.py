@@ -36,7 +36,8 @@ def clean(text: str) -> str:
 
 
 def render(columns: Sequence[Column], width: int) -> str:
-    """The table in at most `width` cells a line where giving up columns can reach that."""
+    """The table in at most `width` cells a line where giving up columns can reach that, and without unknown columns."""
+    columns = [column for column in columns if not column.give_up or set(column.cells) != {"-"}]
     kept = list(columns)
     while sum(c.width + 2 for c in kept) - 2 > width and any(c.give_up for c in kept):
         kept.remove(max(kept, key=lambda c: c.give_up))
@@ -94,7 +95,11 @@ def race_table(document: dict[str, Any], width: int) -> str:
         Column("First token, median", cells("ttft_ms", "median", " ms")),
         Column("90th pct", cells("ttft_ms", "p90", " ms"), 1),
         Column("$/M tokens", [money(t["price"] or t["summary"]["cost_per_million"]) for t in targets], 4),
-        Column("Published, another definition", [number(t["published_tok_s"]) for t in targets], 6),
+        Column(
+            "Published, another definition",
+            [number(t["published_tok_s"]) if t["published_tok_s"] else "-" for t in targets],
+            6,
+        ),
         Column("ok", [f"{s['requests']}/{s['requests'] + s['failed']}" for s in sums]),
     ]
     return "\n".join([render(columns, width), "", *_notes(targets), *verdicts(targets)])
