@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .table import Column, clean, figure, money, number, render
+from .table import Column, clean, figure, money, number, render, wrapped
 
 
 def load_table(document: dict[str, Any], width: int) -> str:
@@ -13,20 +13,20 @@ def load_table(document: dict[str, Any], width: int) -> str:
     points, target = document["points"], document["target"]
     if not points:
         return f"{clean(target['name'])}: nothing was measured: {clean(target['error'] or 'interrupted')}"
-    return "\n".join([render(_columns(points), width), "", *_gaps(points), *_conclusions(document)])
+    return "\n".join([render(_columns(points), width), "", *wrapped([*_gaps(points), *_conclusions(document)], width)])
 
 
 def _columns(points: Sequence[dict[str, Any]]) -> list[Column]:
     good, ttft = [p["goodput"] for p in points], [p["ttft_from_plan_ms"] or p["ttft_ms"] for p in points]
     return [
-        Column("Load", [label(p) for p in points], right=False),
-        Column("Total tok/s", [number(p["total_speed"]) for p in points]),
-        Column("Per request, median", [figure(p["per_request_speed"], "median", " tok/s") for p in points]),
-        Column("N x median", [number(p["product"]) if p["product"] else "-" for p in points], 3),
-        Column("First token, median", [figure(t, "median", " ms") for t in ttft]),
-        Column("90th pct", [figure(t, "p90", " ms") for t in ttft], 1),
-        Column("Goodput", [f"{number(g['per_s'])}/s {g['share']:.0%}" if g else "-" for g in good], 2),
-        Column("$/M tokens", [money(p["cost_per_million"]) for p in points], 4),
+        Column("load", [label(p) for p in points], right=False),
+        Column("total tok/s", [number(p["total_speed"]) for p in points]),
+        Column("each, median", [figure(p["per_request_speed"], "median") for p in points]),
+        Column("N x each", [number(p["product"]) if p["product"] else "-" for p in points], 3),
+        Column("TTFT, ms", [figure(t, "median") for t in ttft]),
+        Column("p90", [figure(t, "p90") for t in ttft], 1),
+        Column("goodput/s", [f"{number(g['per_s'])} ({g['share']:.0%})" if g else "-" for g in good], 2),
+        Column("$/M", [money(p["cost_per_million"]) for p in points], 4),
         Column("failed", [f"{p['failed']}/{p['requests']}" for p in points]),
     ]
 

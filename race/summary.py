@@ -44,7 +44,7 @@ def summarise(rows: Sequence[Row], hourly: float | None) -> dict[str, Any]:
         if row["completion_tokens"] and row["last_token_ms"]
     ]
     request_speed = spread(whole, 0.1)
-    cached = values(rows, "cached_tokens")
+    cached, prompted = values(rows, "cached_tokens"), values(rows, "prompt_tokens")
     return {
         "requests": len(good),
         "failed": len(rows) - len(good),
@@ -54,6 +54,7 @@ def summarise(rows: Sequence[Row], hourly: float | None) -> dict[str, Any]:
         "first_round_ttft_ms": spread([row["ttft_ms"] for row in good if row.get("round") == 1], 0.9),
         "request_speed": request_speed,
         "completion_tokens": spread(values(rows, "completion_tokens"), 0.1),
+        "prompt_tokens": int(sum(prompted)) if prompted else None,
         "cached_tokens": int(sum(cached)) if cached else None,
         "thought": sum(row["first_reasoning_ms"] is not None or bool(row["reasoning_tokens"]) for row in good),
         "client_lag_ms": max(values(rows, "client_lag_ms"), default=None),

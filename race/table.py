@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,6 +55,11 @@ def _pad(cell: str, column: Column) -> str:
     return space + cell if column.right else cell + space
 
 
+def wrapped(lines: Sequence[str], width: int) -> list[str]:
+    """Sentences broken at spaces to the terminal's width, the rest of each set in."""
+    return [part for line in lines for part in textwrap.wrap(line, max(width, 20), subsequent_indent="    ")]
+
+
 def figure(found: dict[str, Any] | None, name: str, unit: str = "", bounds: bool = False) -> str:
     """A percentile as text, `*` after one whose interval has an open side, `-` for unknown."""
     if found is None:
@@ -102,7 +108,7 @@ def race_table(document: dict[str, Any], width: int) -> str:
         ),
         Column("ok", [f"{s['requests']}/{s['requests'] + s['failed']}" for s in sums]),
     ]
-    return "\n".join([render(columns, width), "", *_notes(targets), *verdicts(targets)])
+    return "\n".join([render(columns, width), "", *wrapped([*_notes(targets), *verdicts(targets)], width)])
 
 
 def _notes(targets: Sequence[dict[str, Any]]) -> list[str]:
@@ -117,7 +123,8 @@ def _notes(targets: Sequence[dict[str, Any]]) -> list[str]:
         if found["thought"]:
             lines.append(f"{name}: thought in {found['thought']} answers although thinking was off.")
         if found["cached_tokens"]:
-            lines.append(f"{name}: {found['cached_tokens']} prompt tokens came from a prefix cache.")
+            cached, asked = found["cached_tokens"], found["prompt_tokens"] or "an unknown number of"
+            lines.append(f"{name}: {cached} of {asked} prompt tokens came from a prefix cache.")
         if found["requests"] and not found["output_speed"]:
             lines.append(f"{name}: tells no usable token count, so it has no output speed.")
     return lines

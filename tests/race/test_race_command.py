@@ -143,9 +143,8 @@ def test_without_a_salt_prompts_go_out_as_they_are_and_cached_tokens_are_told(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (place / "p.json").write_text(json.dumps({"only": "Just this."}))
-    usage = (
-        b'data: {"choices": [], "usage": {"completion_tokens": 4, "prompt_tokens_details": {"cached_tokens": 3}}}\n\n'
-    )
+    told = {"completion_tokens": 4, "prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 3}}
+    usage = b"data: " + json.dumps({"choices": [], "usage": told}).encode() + b"\n\n"
     wire = events()[:-2]
     with serving(lambda _: stream(*wire, usage, b"data: [DONE]\n\n", pause=0.0)) as server:
         assert (
@@ -168,7 +167,7 @@ def test_without_a_salt_prompts_go_out_as_they_are_and_cached_tokens_are_told(
     (target,) = json.loads((place / "race-final.json").read_text())["targets"]
     assert target["summary"]["cached_tokens"] == 6
     assert target["summary"]["first_round_ttft_ms"]["n"] == 1
-    assert "6 prompt tokens came from a prefix cache" in capsys.readouterr().out
+    assert "6 of 18 prompt tokens came from a prefix cache" in capsys.readouterr().out
 
 
 def test_an_interrupt_keeps_what_is_there_and_resume_does_the_rest_once(
