@@ -30,7 +30,6 @@ def _printable(text: str) -> str:
 
 Line = Annotated[str, Field(min_length=1, max_length=4096), AfterValidator(_printable)]
 Amount = Annotated[float, Field(gt=0, le=1e6)]
-Seconds = Annotated[float, Field(ge=0, le=86400)]
 
 
 def _answerable(paths: tuple[str, ...]) -> tuple[str, ...]:
@@ -41,7 +40,7 @@ def _answerable(paths: tuple[str, ...]) -> tuple[str, ...]:
 
 
 Path = Annotated[str, Field(pattern=PATH, max_length=1024)]
-Paths = Annotated[tuple[Path, ...], Field(min_length=1), AfterValidator(_answerable)]
+Paths = Annotated[tuple[Path, ...], AfterValidator(_answerable)]
 
 
 class _Section(BaseModel):
@@ -76,10 +75,10 @@ class EndpointSettings(_Section):
     port: int | None = Field(None, ge=1, le=65535)
     paths: Paths = ("/v1/*",)
     hold_s: int = Field(120, ge=0, le=3600)
-    gate_deadline_s: Seconds = Field(1200, ge=1)
+    gate_deadline_s: Annotated[float, Field(ge=1, le=86400)] = 1200
     retry: int = Field(0, ge=0, le=1_000_000)
     key_rotation: Line = "1"
-    key_overlap_s: Seconds = 60
+    key_overlap_s: float = Field(60, ge=0, le=86400)
 
 
 def read_section(model: type[Any], key: str, values: Mapping[str, Any], faults: ConfigFaults) -> Any:

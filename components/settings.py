@@ -66,7 +66,7 @@ def load(stack: str, project_name: str, project: Path, raw: Mapping[str, str], s
     for key in sorted(set(SECRETS) & set(mine) - secret):
         faults.add(key, "[in clear]", "a secret", f"pulumi config set --secret {prefix}{key} --stack {stack}")
     cloud = _word(values, "cloud", CLOUDS, faults)
-    runtime = _word(values, "runtime", RUNTIMES.get(cloud, ("container", "process")), faults)
+    runtime = _word(values, "runtime", RUNTIMES.get(cloud, RUNTIMES["local"]), faults)
     acceptance = _word({"acceptance": "any"} | values, "acceptance", ("any", "required"), faults)
     for key in ELSEWHERE:
         if cloud in CLOUDS and key != cloud and values.get(key):
