@@ -1,7 +1,8 @@
 # What a person runs. Everything is idempotent, needs no terminal, and keeps all it makes inside this folder.
 PYTHON ?= python3
 STACK ?= dev
-PYTEST_ARGS ?=
+# Two workers: a test of a stack mostly waits. A file's tests share one deployed stack, so a file is not split.
+PYTEST_ARGS ?= -n 2 --dist loadfile
 LOCK_ARGS ?=
 .DEFAULT_GOAL := help
 .PHONY: help setup up down test lint bench env lock official

