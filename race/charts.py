@@ -83,7 +83,7 @@ def over_rounds(targets: Sequence[dict[str, Any]]) -> Chart:
 
 
 def load_speed(points: Sequence[dict[str, Any]]) -> Chart:
-    """Total speed with its steady interval, and N x the per-request median that one is tempted to expect."""
+    """Total speed with the interval while every slot is busy, and the N x median that one is tempted to expect."""
     closed = _closed(points)
     x = [p["concurrency"] for p in closed]
     steady = [p["steady_speed"] for p in closed]

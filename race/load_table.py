@@ -22,7 +22,7 @@ def _columns(points: Sequence[dict[str, Any]]) -> list[Column]:
         Column("load", [label(p) for p in points], right=False),
         Column("total tok/s", [number(p["total_speed"]) for p in points]),
         Column("each, median", [figure(p["per_request_speed"], "median") for p in points]),
-        Column("N x each", [number(p["product"]) if p["product"] else "-" for p in points], 3),
+        Column("N x each", [number(p["product"]) if p["product"] else "-" for p in points], 5),
         Column("TTFT, ms", [figure(t, "median") for t in ttft]),
         Column("p90", [figure(t, "p90") for t in ttft], 1),
         Column("goodput/s", [f"{number(g['per_s'])} ({g['share']:.0%})" if g else "-" for g in good], 2),

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from .cost import BreakEven, break_even, per_million
-from .stats import estimate
 from .summary import spread, values
 
 Row = dict[str, Any]
 Point = dict[str, Any]
-SLICES = 10
 
 
 def summarise_point(
@@ -22,7 +20,8 @@ def summarise_point(
     `total_speed` is all completion tokens over the time from the first send to the last end. `per_request_speed` is the
     seeds' output speed. `product` is concurrency x its median, the figure one is tempted to expect as the total, and
     `gap` says what lies between: the share of all slot time spent waiting for a first token, and the share with no
-    request at all (the ragged end). `steady_speed` is the total over tenths of the time with every slot full.
+    request at all (the ragged end). `steady_speed` is the total while every slot is busy, with the interval that a
+    break-even rests on: N times the median of a request's tokens over its whole time.
     """
     good = [row for row in rows if row["error"] is None]
     known = [row for row in good if row["completion_tokens"] is not None and row["last_token_ms"] is not None]
@@ -85,31 +84,10 @@ def _gap(good: Sequence[Row], concurrency: int | None, wall: float) -> dict[str,
 
 
 def _steady(known: Sequence[Row], concurrency: int | None) -> dict[str, Any] | None:
-    """Total speed per tenth of the time from the first end to the last start, when every slot was full.
-
-    A request's tokens are spread evenly from its first to its last. The tenths are no independent sample: the interval
-    is that of their median, and says how steady the total was, not how another run would fare.
-    """
-    starts = sorted(row["started_s"] for row in known)
-    if concurrency is None or len(starts) < 2 * concurrency + 1:
+    """Total speed while every slot is busy: N times a request's tokens over its whole time, as a median with bounds."""
+    if concurrency is None or not known:
         return None
-    begin, end = starts[concurrency], starts[-1]
-    width = (end - begin) / SLICES
-    if width <= 0:
-        return None
-    sums = [0.0] * SLICES
-    for row in known:
-        first = row["started_s"] + row["ttft_ms"] / 1000
-        last = row["started_s"] + row["last_token_ms"] / 1000
-        rate = row["completion_tokens"] / max(last - first, 1e-9)
-        for index in range(SLICES):
-            low = begin + index * width
-            sums[index] += rate * max(min(last, low + width) - max(first, low), 0.0)
-    found = estimate([tokens / width for tokens in sums], 0.5)
-    if found is None:
-        return None
-    named = {"median": found.value, "median_low": found.low, "median_high": found.high}
-    return {"n": SLICES} | {key: None if value is None else round(value, 3) for key, value in named.items()}
+    return spread([concurrency * row["completion_tokens"] / row["end_ms"] * 1000 for row in known], 0.1)
 
 
 def knee(points: Sequence[Point]) -> int | None:

@@ -12,5 +12,9 @@ from .results import load
 def run_report(args: Namespace) -> int:
     """Write the page; 0. Raises ValueError for a file that is no result, OSError for one that cannot be read."""
     check_html()
-    write_page(args.html, [load(path) for path in args.results])
+    documents = [load(path) for path in args.results]
+    try:
+        write_page(args.html, documents)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{' or '.join(map(str, args.results))}: not a whole result: {error}") from error
     return 0

@@ -83,6 +83,9 @@ def test_report_is_a_command_of_its_own(
     monkeypatch.setattr("sys.argv", ["race", "report", str(tmp_path / "bad.json"), "--html", str(out)])
     assert main() == 2
     assert "schema 99" in capsys.readouterr().err
+    (tmp_path / "bad.json").write_text(json.dumps({"kind": "race", "schema": 1, "settings": {}}))
+    assert main() == 2
+    assert "not a whole result" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs a Chromium")
