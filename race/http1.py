@@ -47,12 +47,15 @@ class Response:
             data = self._head(data, stamp)
             if self._framing == "head":
                 return
-        if not self.complete:
+        if self.complete:
+            self.reusable = self.reusable and not data
+        else:
             if self._framing == "chunked":
                 self._chunks(data)
             elif self._framing == "length":
                 self.body += data[: self._left]
                 self._left -= len(data)
+                self.reusable = self.reusable and self._left >= 0  # more than was announced: nothing to build on
                 self.complete = self._left <= 0
             else:
                 self.body += data

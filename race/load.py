@@ -50,7 +50,7 @@ class Load:
     def warm_up(self) -> Row:
         """One request that counts nowhere."""
         rows: list[Row] = []
-        self._go([(None, self._call())], 1, rows.append)
+        self._go([None], 1, rows.append)
         return rows[0]
 
     def step(self, step: Step, on_row: OnRow) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class Load:
         planned = self._arrivals(step, begun)
         limit = step.concurrency or MAX_IN_FLIGHT
         try:
-            self._go([(due, self._call()) for due in planned], limit, keep, begun)
+            self._go(planned, limit, keep, begun)
         except KeyboardInterrupt as stop:
             raise Interrupted(summarise_point(step.concurrency, step.rate, rows, self._settings, whole=False)) from stop
         return summarise_point(step.concurrency, step.rate, rows, self._settings)
@@ -90,19 +90,20 @@ class Load:
         name, text = next(self._texts)
         return self._target.call(self._origin, text, self._settings, name)
 
-    def _go(self, planned: Sequence[tuple[float | None, Call]], limit: int, on_row: OnRow, begun: float = 0.0) -> None:
+    def _go(self, planned: Sequence[float | None], limit: int, on_row: OnRow, begun: float = 0.0) -> None:
         todo = list(reversed(planned))
 
         def pull(in_flight: int) -> Call | float | None:
             while todo:
-                due, call = todo[-1]
-                if due is None:
-                    return None if in_flight >= limit else todo.pop()[1]
-                if due > time.perf_counter():
+                due = todo[-1]
+                if due is None and in_flight >= limit:
+                    return None
+                if due is not None and due > time.perf_counter():
                     return due
                 todo.pop()
-                if in_flight < limit:
-                    call.due = due
+                call = self._call()
+                call.due = due
+                if due is None or in_flight < limit:
                     return call
                 on_row(_not_sent(call, due - begun, limit))
             return None

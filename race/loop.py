@@ -182,12 +182,21 @@ class _Loop:
             self._drop(link)
         self.backlog.append(exchange)
 
+    def _elsewhere(self, link: Link) -> None:
+        try:
+            link.next_address()
+            self._watch(link)
+        except OSError as error:
+            self._failed(link, error)
+
     def _sweep(self, now: float) -> None:
         for link in list(self.busy):
             exchange = link.exchange
             assert exchange is not None
             if exchange.done_seen is not None and now - exchange.done_seen > DONE_GRACE_S:
                 self._finish(link)
+            elif link.stuck:
+                self._elsewhere(link)
             elif now - exchange.begun > exchange.call.timeout_s:
                 exchange.fault = f"no complete answer within {exchange.call.timeout_s:g} s"
                 self._finish(link)

@@ -48,7 +48,7 @@ def list_endpoints(model: str, key: str | None, base_url: str = BASE_URL) -> lis
     try:
         found = json.loads(response.body)["data"]["endpoints"]
         return [endpoint for endpoint in found if endpoint["tag"] and endpoint["provider_name"]]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ListError(f"the list of providers for {model} is not in the form this program knows") from error
 
 

@@ -130,7 +130,10 @@ def distinct(names: Sequence[str]) -> None:
 
 def check_outputs(args: Namespace, resume: bool = False) -> None:
     """Find out before anything is sent whether the files can be written. Raises ValueError."""
-    for path in filter(None, (args.json, args.csv, args.html)):
+    outputs = [path for path in (args.json, args.csv, args.html) if path]
+    if len({path.absolute() for path in outputs}) < len(outputs):
+        raise ValueError("two of --json, --csv and --html name the same file")
+    for path in outputs:
         if not path.absolute().parent.is_dir() or path.is_dir():
             raise ValueError(f"{path} cannot be written: no such folder, or a folder itself")
     if args.json.exists() and not args.overwrite and not resume:

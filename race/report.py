@@ -53,9 +53,7 @@ def _race(document: Document, prefix: str, drawn: dict[str, charts.Chart]) -> st
     measured = [target for target in targets if target["summary"]["requests"]]
     parts = [
         "<h1>Race</h1>",
-        f"<p class=soft>{_esc(document['started'])}. {len(settings['prompts'])} prompts, {settings['rounds']} rounds, "
-        f"up to {settings['max_tokens']} tokens, {settings['concurrency']} at a time, {_esc(settings['order'])}; "
-        f"temperature {settings['temperature']}, top-p {settings['top_p']}, thinking {settings['thinking']}.</p>",
+        f"<p class=soft>{_esc(_protocol(document))}</p>",
         _race_table(targets),
         *(f"<p>{_esc(line.strip())}</p>" for line in [*failures(targets), *document["verdicts"]]),
     ]
@@ -69,6 +67,15 @@ def _race(document: Document, prefix: str, drawn: dict[str, charts.Chart]) -> st
         )
         parts += [_figure(title, chart, f"{prefix}c{i}", drawn) for i, (title, chart) in enumerate(figures)]
     return "\n".join([*parts, _list("What this does not show", race_caveats(document))])
+
+
+def _protocol(document: Document) -> str:
+    settings = document["settings"]
+    return (
+        f"{document['started']}. {len(settings['prompts'])} prompts, {settings['rounds']} rounds, up to "
+        f"{settings['max_tokens']} tokens, {settings['concurrency']} at a time, {settings['order']}; temperature "
+        f"{settings['temperature']}, top-p {settings['top_p']}, thinking {settings['thinking']}."
+    )
 
 
 def _race_table(targets: Sequence[dict[str, Any]]) -> str:
@@ -101,9 +108,8 @@ def _load(document: Document, prefix: str, drawn: dict[str, charts.Chart]) -> st
     parts = [f"<h1>Load: {_esc(named)}</h1>", f"<p class=soft>{_esc(document['started'])}.</p>", _load_table(points)]
     parts += [f"<p>{_esc(text)}</p>" for point in points if (text := gap_sentence(point))]
     if document["knee"]:
-        parts.append(
-            f"<p>Knee (highest total speed squared over requests in flight): {document['knee']} in flight.</p>"
-        )
+        how = "highest total speed squared over requests in flight"
+        parts.append(f"<p>Knee ({how}): {_esc(document['knee'])} in flight.</p>")
     if document["break_even"]:
         sentence = break_even_sentence(document["break_even"], settings, document["capacity"])
         parts.append(f"<p>{_esc(sentence)}</p>")
@@ -153,5 +159,5 @@ def _list(title: str, items: Sequence[str]) -> str:
     return f"<h2>{_esc(title)}</h2><ul>{''.join(f'<li>{_esc(item)}</li>' for item in items)}</ul>"
 
 
-def _esc(text: str) -> str:
+def _esc(text: Any) -> str:
     return html.escape(str(text))

@@ -110,8 +110,10 @@ class Race:
             if pause <= LONGEST_PAUSE_S:
                 self._jobs.insert(0, Job(job.target, job.round, job.prompt, job.tries + 1, time.perf_counter() + pause))
                 return
-        told = {"prompt": job.prompt, "round": job.round, "tries": job.tries}
+        told: Row = {"prompt": job.prompt, "round": job.round, "tries": job.tries}
         told |= {"started_s": round((exchange.started or exchange.begun) - self._begun, 3)}
+        if job.round == WARM_UP:
+            told["dns_ms"] = round(exchange.call.origin.dns_ms, 3)
         error = target.mask(row.error) if row.error else None
         self._on_row(job, told | row.as_json() | {"error": error})
         if not error:

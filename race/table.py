@@ -108,7 +108,7 @@ def race_table(document: dict[str, Any], width: int) -> str:
         ),
         Column("ok", [f"{s['requests']}/{s['requests'] + s['failed']}" for s in sums]),
     ]
-    return "\n".join([render(columns, width), "", *wrapped([*_notes(targets), *verdicts(targets)], width)])
+    return "\n".join([render(columns, width), "", *wrapped([*_notes(targets), *map(clean, verdicts(targets))], width)])
 
 
 def _notes(targets: Sequence[dict[str, Any]]) -> list[str]:

@@ -19,6 +19,7 @@ from .http1 import Response
 from .tunnel import Tunnel
 
 READ_BYTES = 16 * 1024  # a TLS record; larger buffers cost time at every read
+CONNECT_PATIENCE_S = 3.0  # for an address that swallows packets, as broken IPv6 does
 DONE_MARK = b"\ndata: [DONE]"
 _SO_TIMESTAMPNS = 35 if sys.platform == "linux" else None  # the socket module has no name for it before Python 3.14
 _TIMESPEC = struct.Struct("qq")
@@ -40,6 +41,7 @@ class Link:
         self._tunnel: Tunnel | None = None
         self._out = b""
         self._tried = 0
+        self.opened = 0.0
         self._offset = 0
         self._last = 0.0
 
@@ -113,6 +115,16 @@ class Link:
                 plain = self._tunnel.unseal(data)
         return self._arrived(plain, stamp, closed=not data)
 
+    @property
+    def stuck(self) -> bool:
+        """Whether the address in trial has not answered for a while and there is another one."""
+        waited = self.step == "connect" and time.perf_counter() - self.opened > CONNECT_PATIENCE_S
+        return waited and self._tried + 1 < len(self.origin.addresses)
+
+    def next_address(self) -> None:
+        """Give up the address in trial for the next one. Raises OSError."""
+        self._next_address(errno.ETIMEDOUT)
+
     def clock_was_set(self) -> bool:
         """Whether the wall clock moved against the steady one by over a millisecond since the request was sent."""
         return bool(self._offset) and abs(clock_offset() - self._offset) > 1_000_000
@@ -120,6 +132,7 @@ class Link:
     def _open(self) -> None:
         family, address = self.origin.addresses[self._tried]
         self.sock, self.step = socket.socket(family, socket.SOCK_STREAM), "connect"
+        self.opened = time.perf_counter()
         self.sock.setblocking(False)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if _SO_TIMESTAMPNS is not None:

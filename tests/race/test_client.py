@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import re
 import shutil
@@ -153,6 +154,26 @@ def test_the_next_address_is_tried_when_the_first_refuses() -> None:
         calls, seen = [target.call(twice, "hello", SETTINGS)], list[Exchange]()
         drive(lambda _: calls.pop() if calls else None, seen.append)
     assert measure(seen[0]).error is None
+
+
+def test_an_address_that_swallows_packets_is_given_up_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sluicegate.race.wire.CONNECT_PATIENCE_S", 0.1)
+    with contextlib.ExitStack() as held, serving(lambda _: stream(*GOOD)) as server:
+        full = held.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(4):  # a full queue of connections answers no more
+            waiting = held.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
+        target = Target("it", server.url, "m")
+        origin = target.resolve()
+        addresses = ((int(socket.AF_INET), full.getsockname()), *origin.addresses)
+        twice = type(origin)(origin.host, origin.port, False, addresses, 0.0)
+        calls, seen = [target.call(twice, "hello", SETTINGS)], list[Exchange]()
+        drive(lambda _: calls.pop() if calls else None, seen.append)
+    row = measure(seen[0])
+    assert row.error is None
+    assert row.connect_ms is not None
+    assert row.connect_ms > 50
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")

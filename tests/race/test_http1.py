@@ -29,6 +29,9 @@ def fed(*parts: bytes, limit: int = 1 << 20) -> Response:
         (CHUNKED + b"00003\nabc\n0\n\n", b"abc", True),
         (HEAD + b"Content-Length: 5\r\n\r\nabcde", b"abcde", True),
         (HEAD + b"Content-Length: 0\r\n\r\n", b"", True),
+        (HEAD + b"Content-Length: 3\r\n\r\nabcde", b"abc", False),
+        (HEAD + b"Content-Length: 0\r\n\r\nabcde", b"", False),
+        (CHUNKED + b"0\r\n\r\nabcde", b"", False),
         (HEAD + b"Connection: close\r\nContent-Length: 2\r\n\r\nab", b"ab", False),
         (
             b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nLink: x\r\n\r\n"
