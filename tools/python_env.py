@@ -50,7 +50,8 @@ def prepare() -> None:
     told = uv_settings(_pip_config(), os.environ)
     uv = [str(UV), "pip"]
     python = ["--quiet", "--python", str(VENV_PYTHON)]
-    sync = ["sync", *python, "--require-hashes", str(REQUIREMENTS / "dev.txt")]
+    # Compiled now, since a user's PYTHONDONTWRITEBYTECODE would have every run of pulumi compile the SDK anew: seconds.
+    sync = ["sync", *python, "--compile-bytecode", "--require-hashes", str(REQUIREMENTS / "dev.txt")]
     _run([*uv, *sync], "installing requirements/dev.txt", told)
     editable = ["--no-deps", "--no-build-isolation", "--editable", str(ROOT)]
     _run([*uv, "install", *python, *editable], "installing the project", told)
