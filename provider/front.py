@@ -45,9 +45,7 @@ class Front(Resource):
             reason = "not usable as a key; allowed: 16 or more printable ASCII characters without spaces"
             faults.append(("apiKey", reason))
         if known(paths) and not (paths and all(isinstance(path, str) and PATH.fullmatch(path) for path in paths)):
-            faults.append(
-                ("paths", f"{paths!r} are not paths; allowed: some like /v1/*, without spaces or quotes")
-            )
+            faults.append(("paths", f"{paths!r} are not paths; allowed: some like /v1/*, without spaces or quotes"))
         if known(domain) and domain and not DOMAIN.fullmatch(domain):
             faults.append(("domain", f"{domain!r} is not a host name; allowed: one like llm.example.org"))
         return faults
@@ -58,7 +56,8 @@ class Front(Resource):
     def preview(self, run: Run, old_outputs: Values | None, new: Values) -> Values:
         url, old = self._url(new), old_outputs or {}
         # A free port that was found is kept, as long as the machine is the same and loopback is what was and is meant.
-        if url is UNKNOWN and new.get("domain") is None is old.get("domain") and new["host"] == old.get("host"):
+        loopback = new.get("domain") is None is old.get("domain") and new.get("port") is None
+        if loopback and new["host"] == old.get("host"):
             url = old["url"] or UNKNOWN
         return new | {"url": url, "token": old.get("token", UNKNOWN)}
 

@@ -132,7 +132,7 @@ def leaves(old: Any, new: Any, path: str, *, replace: bool = False) -> list[Chan
             found += _item(a, b, i < len(old), i < len(new), f"{path}[{i}]", replace)
         return found
     same = old == new and isinstance(old, bool) == isinstance(new, bool)  # True == 1
-    return [] if same else [Change(path, "update", replace)]
+    return [] if same else [Change(path, "update", replace and known(new))]
 
 
 def _item(old: Any, new: Any, in_old: bool, in_new: bool, path: str, replace: bool) -> list[Change]:
