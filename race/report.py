@@ -79,7 +79,17 @@ def _protocol(document: Document) -> str:
 
 
 def _race_table(targets: Sequence[dict[str, Any]]) -> str:
-    head = ("Who", "Output speed, median [95 %]", "p10", "First token, median [95 %]", "p90", "ok", "Hardware", "$/M")
+    head = (
+        "Who",
+        "Output speed, median [95 %]",
+        "p10",
+        "First token, median [95 %]",
+        "p90",
+        "ok",
+        "Hardware",
+        "$/M",
+        "Published~",
+    )
     rows = []
     for target in targets:
         found = target["summary"]
@@ -94,6 +104,7 @@ def _race_table(targets: Sequence[dict[str, Any]]) -> str:
                 f"{found['requests']}/{found['requests'] + found['failed']}",
                 target["hardware"] or "-",
                 money(price),
+                number(target["published_tok_s"]) if target["published_tok_s"] else "-",
             )
         )
     note = (

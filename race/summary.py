@@ -100,7 +100,5 @@ def gpu_or_unknown(target: dict[str, Any]) -> bool:
 
 
 def _left_out(others: Sequence[dict[str, Any]]) -> str:
-    if not others:
-        return " among all that answered"
     named = ", ".join(f"{t['name']} ({t['hardware']})" for t in others)
-    return f" among those not known to run on something other than a GPU (apart: {named})"
+    return " among those not known to run on something other than a GPU" + (f" (apart: {named})" if named else "")

@@ -102,7 +102,7 @@ def race_table(document: dict[str, Any], width: int) -> str:
         Column("90th pct", cells("ttft_ms", "p90", " ms"), 1),
         Column("$/M tokens", [money(t["price"] or t["summary"]["cost_per_million"]) for t in targets], 4),
         Column(
-            "Published, another definition",
+            "Published~",
             [number(t["published_tok_s"]) if t["published_tok_s"] else "-" for t in targets],
             6,
         ),
@@ -115,6 +115,8 @@ def _notes(targets: Sequence[dict[str, Any]]) -> list[str]:
     lines = []
     if any(_open(t["summary"]) for t in targets):
         lines.append("* too few requests to bound this percentile on both sides with 95 % confidence.")
+    if any(t["published_tok_s"] for t in targets):
+        lines.append("~ tok/s as published, another definition (whole requests, live traffic): not to be compared.")
     lines += failures(targets)
     for target in targets:
         found, name = target["summary"], clean(target["name"])

@@ -49,9 +49,12 @@ def event(delta: dict[str, object], finish: str | None = None, **more: object) -
 
 
 @functools.cache
-def script(scenario: str, ttft: float, n: int) -> list[Piece]:
-    """The stream of a scenario: after `ttft` seconds, n tokens at SPEED, in chunks of 1 to 8 (one each in `plain`)."""
-    rng, out, told, t = random.Random(n), list[Piece](), 0, ttft
+def script(scenario: str, ttft: float, n: int, variant: int) -> list[Piece]:
+    """The stream of a scenario: after `ttft` seconds, n tokens at SPEED, in chunks of 1 to 8 (one each in `plain`).
+
+    Variants differ in the chunks and by 0.7 ms in the start: 256 streams in step would make the server late by itself.
+    """
+    rng, out, told, t = random.Random(n + 1000 * variant), list[Piece](), 0, ttft + 0.0007 * variant
     if scenario in ("earlyrole", "reason"):
         out.append(Piece(0.04, event({"role": "assistant", "content": ""}), 0, "role"))
     if scenario == "comments":
@@ -152,7 +155,7 @@ class Stage:
         self.log.append(seen)
         head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
         connection.send(head)
-        self.plan(connection, seen, iter(script(scenario, int(ttft) / 1000, int(tokens))))
+        self.plan(connection, seen, iter(script(scenario, int(ttft) / 1000, int(tokens), len(self.log) % 16)))
 
     def plan(self, connection: socket.socket, seen: Seen, rest: Iterator[Piece]) -> None:
         """Put the next piece of a stream among what is due."""
