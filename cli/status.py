@@ -13,6 +13,9 @@ from sluicegate.provider.resource import FailedError
 
 from .stack import CliError, Stack, load
 
+# In the order they happen; the state sorts them by name.
+PHASES = ("machine", "probe", "image", "weights", "cache", "check", "load", "compile", "graphs", "first_token", "front")
+
 
 def run(options: Namespace) -> int:
     stack = load(options.stack)
@@ -41,7 +44,8 @@ def lines_of(stack: Stack, there: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "front", f"{'healthy' if up else 'not answering'}, {front.get('url') or 'no address yet'}"
     phases = engine.get("phases") or {}
     if phases:
-        yield "start", ", ".join(f"{name} {seconds:.1f} s" for name, seconds in phases.items())
+        named = sorted(phases, key=lambda name: PHASES.index(name) if name in PHASES else len(PHASES))
+        yield "start", ", ".join(f"{name} {phases[name]:.1f} s" for name in named)
     if engine.get("lastHealthy"):
         yield "gated", engine["lastHealthy"]["at"]
     for job in there["jobs"]:

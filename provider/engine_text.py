@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from .resource import Run, Values
 from .values import known
@@ -27,20 +27,19 @@ class Teller:
     """Turns a job's event lines into the status column and, at milestones, a line that stays."""
 
     run: Run
-    seconds: dict[str, str] = field(default_factory=dict)
 
     def __call__(self, event: Values) -> None:
         phase, kind, text = event["phase"], event["event"], event["text"]
         if kind == "progress":
             done, total = event["bytes"], event["total"]
-            amount = f" {done / 1e6:.0f}" + (f" of {total / 1e6:.0f} MB" if total else " MB") if done else ""
+            amount = f" {done / 1e6:.0f}" + (f" of {total / 1e6:.0f} MB" if total else " MB") if (done or 0) >= 1e6 else ""
             self.run.show(f"{phase}{amount}{' ' + text if text else ''}")
         elif kind == "note":
             self.run.say(f"{phase}: {text}")
         elif kind == "fail":
             self.run.show(f"{phase} failed: {text}")
         elif kind == "end" and text and not text.startswith("0.0"):
-            self.run.say(f"{phase}: {text}")
+            self.run.say(f"{phase}: done in {text}")
 
     def summary(self, done: Values) -> str:
         phases = ", ".join(f"{name} {s:.1f} s" for name, s in done["phases"].items() if s >= 0.05)
