@@ -31,8 +31,8 @@ class Teller:
     def __call__(self, event: Values) -> None:
         phase, kind, text = event["phase"], event["event"], event["text"]
         if kind == "progress":
-            done, total = event["bytes"], event["total"]
-            amount = f" {done / 1e6:.0f}" + (f" of {total / 1e6:.0f} MB" if total else " MB") if (done or 0) >= 1e6 else ""
+            done, total = event["bytes"] or 0, event["total"]
+            amount = f" {done / 1e6:.0f}" + (f" of {total / 1e6:.0f} MB" if total else " MB") if done >= 1e6 else ""
             self.run.show(f"{phase}{amount}{' ' + text if text else ''}")
         elif kind == "note":
             self.run.say(f"{phase}: {text}")
