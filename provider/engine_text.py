@@ -93,4 +93,4 @@ def failure_text(new: Values, done: Values, after: Values, gave_up: str | None) 
         lines.append("next: put the old pins back (0 operations), or mend and pin again")
     else:
         lines.append("next: `sluicegate logs`, mend, then `pulumi up`")
-    return "\n".join(lines[:12])
+    return "\n".join(lines)
