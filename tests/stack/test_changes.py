@@ -26,7 +26,7 @@ ROWS = {
     "key rotation, domain, paths": [
         ("rotation", {"endpoint": {"keyRotation": "7"}}),
         ("domain", {"endpoint": {"domain": "llm.example.org"}}),
-        ("paths", {"endpoint": {"paths": ["/v1/chat/*"]}}),
+        ("paths", {"endpoint": {"paths": ["/v1/*", "/tokenize"]}}),
         ("hold", {"endpoint": {"holdS": 30}}),
     ],
     "search widened, reordered, new price cap": [
