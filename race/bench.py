@@ -17,20 +17,23 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from .exchange import Exchange
 from .loop import drive
-from .measure import Measurement, measure
+from .measure import measure
 from .targets import Target
 
 STAGE = Path(__file__).resolve().parents[1] / "tests" / "race" / "stage.py"
 SETTINGS = {"max_tokens": 512, "temperature": 0.7, "top_p": 0.8, "timeout_s": 60.0}
 TTFT_MS, TOKENS = 221, 512
 LATE_S = 0.002
+PEER = STAGE.with_name("openai_peer.py")
+# Requests in flight, requests, and the bounds of the two errors, in ms and %.
+ERRORS = ((1, 4, 0.5, 0.1), (16, 32, 1.0, 0.2), (64, 128, 1.0, 0.2), (256, 512, 5.0, 0.5))
 BOUNDS = (
     ("cpu_ms", "client CPU, ms per request-second, 256 in flight, of 3", 2.0),
     ("rss_mb", "client memory, MB, 256 in flight, of 3", 60.0),
@@ -51,82 +54,54 @@ def stage() -> Iterator[str]:
         process.wait(10)
 
 
-def ours(base: str, in_flight: int, requests: int) -> list[Measurement]:
-    """Our client's rows, in the order in which the answers ended."""
-    target, rows = Target("bench", base, "m"), list[Measurement]()
+def ours(base: str, in_flight: int, requests: int) -> dict[str, Any]:
+    """Our client's figures in this process, as `judged` takes them."""
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    target, rows, cpu = Target("bench", base, "m"), list[list[Any]](), time.process_time()
     origin = target.resolve()
-    calls = [target.call(origin, str(i), SETTINGS) for i in range(requests)]
+    calls = [target.call(origin, str(i), SETTINGS, str(i)) for i in range(requests)]
 
     def done(exchange: Exchange) -> None:
-        rows.append(measure(exchange))
+        row = measure(exchange)
+        rows.append([exchange.call.tag, row.ttft_ms, row.output_speed, row.end_ms])
 
     drive(lambda busy: calls.pop() if calls and busy < in_flight else None, done)
-    return rows
-
-
-def theirs(base: str, in_flight: int, requests: int) -> list[Measurement]:
-    """The same figures as a script with the asynchronous OpenAI client takes them: a stamp per parsed event."""
-    import asyncio
-
-    from openai import AsyncOpenAI
-
-    async def run() -> list[Measurement]:
-        client, slots, rows = AsyncOpenAI(base_url=base, api_key="x"), asyncio.Semaphore(in_flight), list[Measurement]()
-
-        async def one(number: int) -> None:
-            async with slots:
-                start = time.perf_counter()
-                answer = await client.chat.completions.create(
-                    model="m",
-                    messages=[{"role": "user", "content": str(number)}],
-                    stream=True,
-                    stream_options={"include_usage": True},
-                )
-                times, tokens = list[float](), 0
-                async for event in answer:
-                    at = time.perf_counter()
-                    tokens = event.usage.completion_tokens if event.usage else tokens
-                    if event.choices and event.choices[0].delta.content:
-                        times.append(at)
-                row = Measurement(ttft_ms=(times[0] - start) * 1000, end_ms=(time.perf_counter() - start) * 1000)
-                row.output_speed = (tokens - 1) / (times[-1] - times[0])
-                rows.append(row)
-
-        await asyncio.gather(*(one(number) for number in range(requests)))
-        return rows
-
-    return asyncio.run(run())
-
-
-def sample(client: str, root: str, in_flight: int, requests: int) -> dict[str, float]:
-    """One client in this process: its errors against the server's log, its CPU and its memory."""
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    run: Callable[[str, int, int], list[Measurement]] = {"ours": ours, "theirs": theirs}[client]
-    cpu = time.process_time()
-    rows = run(f"{root}/spec/{TTFT_MS}/{TOKENS}/v1", in_flight, requests)
     cpu = time.process_time() - cpu
+    return {"rows": rows, "cpu_s": cpu, "rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+
+
+def judged(root: str, said: dict[str, Any]) -> dict[str, float]:
+    """A client's figures beside the server's log: median errors, CPU per request-second, memory, the server's lateness.
+
+    `said` has rows of [prompt, ttft_ms, tok/s, end_ms], cpu_s and rss_mb.
+    """
     with urllib.request.urlopen(f"{root}/log", timeout=60) as answer:
-        log = json.load(answer)
-    late = sorted(s for *_, each in log for s in each)
-    sends = [(arrival, [s for s in sent if s[1]]) for _, _, arrival, sent, _ in log]
-    ttft = statistics.median((sent[0][0] - arrival) * 1000 for arrival, sent in sends)
-    speed = statistics.median((sum(s[1] for s in sent) - 1) / (sent[-1][0] - sent[0][0]) for _, sent in sends)
+        log = {
+            mark: (arrival, [send for send in sends if send[1]], late)
+            for _, mark, arrival, sends, late in json.load(answer)
+        }
+    ttft, speed = [], []
+    for mark, ttft_ms, tok_s, _ in said["rows"]:
+        arrival, sends, _ = log[mark]
+        ttft.append(ttft_ms - (sends[0][0] - arrival) * 1000)
+        speed.append(tok_s / ((sum(s[1] for s in sends) - 1) / (sends[-1][0] - sends[0][0])) - 1)
+    late = sorted(s for *_, each in log.values() for s in each)
     return {
         "late_s": late[int(0.99 * (len(late) - 1))],
-        "ttft_ms": abs(statistics.median(row.ttft_ms or 0 for row in rows) - ttft),
-        "speed_pct": abs(statistics.median(row.output_speed or 0 for row in rows) / speed - 1) * 100,
-        "cpu_ms": cpu * 1000 / sum((row.end_ms or 0) / 1000 for row in rows),
-        "rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "ttft_ms": abs(statistics.median(ttft)),
+        "speed_pct": abs(statistics.median(speed)) * 100,
+        "cpu_ms": said["cpu_s"] * 1000 / sum(row[3] / 1000 for row in said["rows"]),
+        "rss_mb": said["rss_mb"],
     }
 
 
-def apart(client: str, root: str, in_flight: int, requests: int, runs: int = 4) -> dict[str, float]:
+def apart(command: list[str], root: str, in_flight: int, requests: int, runs: int = 4) -> dict[str, float]:
     """A sample in a process of its own, repeated while the server was late; the last one if it always was."""
     found: dict[str, float] = {}
     for _ in range(runs):
-        words = ["--sample", client, root, str(in_flight), str(requests)]
-        command = [sys.executable, "-m", __spec__.name if __spec__ else "sluicegate.race.bench", *words]
-        found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        words = [*command, f"{root}/spec/{TTFT_MS}/{TOKENS}/v1", str(in_flight), str(requests)]
+        said = subprocess.run([sys.executable, *words], check=True, capture_output=True, text=True).stdout
+        found = judged(root, json.loads(said))
         if found["late_s"] <= LATE_S:
             break
     return found
@@ -161,35 +136,28 @@ def line(name: str, value: float | None, bound: float) -> str:
 
 
 def main() -> None:
-    """Print the figures; with --sample, one sample as JSON (what `apart` runs)."""
+    """Print the figures; with --sample, one sample of our client as JSON (what `apart` runs)."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--sample", nargs=4, metavar=("CLIENT", "ROOT", "IN_FLIGHT", "REQUESTS"), help=argparse.SUPPRESS
-    )
+    parser.add_argument("--sample", nargs=3, metavar=("BASE", "IN_FLIGHT", "REQUESTS"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.sample:
-        client, root, in_flight, requests = args.sample
-        print(json.dumps(sample(client, root, int(in_flight), int(requests))))
+        base, in_flight, requests = args.sample
+        print(json.dumps(ours(base, int(in_flight), int(requests))))
         return
     if not STAGE.is_file():
         sys.exit("the bench needs a checkout: its server is among the tests")
-    bounds: list[tuple[int, int, float, float]] = [
-        (1, 4, 0.5, 0.1),
-        (16, 32, 1.0, 0.2),
-        (64, 128, 1.0, 0.2),
-        (256, 512, 5.0, 0.5),
-    ]
+    own, peer = ["-m", "sluicegate.race.bench", "--sample"], [str(PEER)]
     with stage() as root:
-        found: dict[str, Any] = {}
-        for in_flight, requests, ttft, speed in bounds:
-            found = apart("ours", root, in_flight, requests)
+        found: dict[str, float] = {}
+        for in_flight, requests, ttft, speed in ERRORS:
+            found = apart(own, root, in_flight, requests)
             late = "" if found["late_s"] <= LATE_S else "  (the server was late in every run)"
             print(line(f"TTFT error, ms, {in_flight} in flight", found["ttft_ms"], ttft) + late)
             print(line(f"output speed error, %, {in_flight} in flight", found["speed_pct"], speed))
-        again = [found, *(apart("ours", root, 256, 512, 1) for _ in range(2))]
+        again = [found, *(apart(own, root, 256, 512, 1) for _ in range(2))]
         for key, name, bound in BOUNDS:
             print(line(name, min(each[key] for each in again), bound))
-        mine, other = apart("ours", root, 64, 128), apart("theirs", root, 64, 128)
+        mine, other = apart(own, root, 64, 128), apart(peer, root, 64, 128)
     print(line("import of the whole room, s", import_s(), 0.2))
     print(line("the race extra on disk, MB", extra_mb(), 70.0))
     print("Beside the OpenAI client in this run, 64 in flight on one core (theirs / ours):")

@@ -84,57 +84,54 @@ def over_rounds(targets: Sequence[dict[str, Any]]) -> Chart:
 
 def load_speed(points: Sequence[dict[str, Any]]) -> Chart:
     """Total speed with the interval while every slot is busy, and the N x median that one is tempted to expect."""
-    closed = _closed(points)
-    x = [p["concurrency"] for p in closed]
-    steady = [p["steady_speed"] for p in closed]
-    total = [p["total_speed"] for p in closed]
+    x = _x(points)
+    steady = [p["steady_speed"] for p in points]
+    total = [p["total_speed"] for p in points]
     bars = {
         "type": "data",
         "symmetric": False,
         "array": [max(_or(s, "median_high", t) - t, 0) if t else 0 for s, t in zip(steady, total, strict=True)],
         "arrayminus": [max(t - _or(s, "median_low", t), 0) if t else 0 for s, t in zip(steady, total, strict=True)],
     }
-    data = [
-        _line(x, total, "total", 0) | {"error_y": bars},
-        _line(x, [p["product"] for p in closed], "N x median per request", 1) | {"line": {"dash": "dot"}},
-    ]
-    return {"data": data, "layout": _layout(_in_flight(x), _axis("tok/s", rangemode="tozero"), 360, True)}
+    data = [_line(x, total, "total", 0) | {"error_y": bars}]
+    if any(p["product"] for p in points):
+        data.append(_line(x, [p["product"] for p in points], "N x median per request", 1) | {"line": {"dash": "dot"}})
+    return {"data": data, "layout": _layout(_load(points), _axis("tok/s", rangemode="tozero"), 360, True)}
 
 
 def load_each(points: Sequence[dict[str, Any]]) -> Chart:
     """Per-request speed: median and 10th percentile."""
-    closed = _closed(points)
-    x, found = [p["concurrency"] for p in closed], [p["per_request_speed"] for p in closed]
+    x, found = _x(points), [p["per_request_speed"] for p in points]
     data = [_line(x, [_or(s, key, None) for s in found], key, i) for i, key in enumerate(("median", "p10"))]
-    return {"data": data, "layout": _layout(_in_flight(x), _axis("tok/s", rangemode="tozero"), 320, True)}
+    return {"data": data, "layout": _layout(_load(points), _axis("tok/s", rangemode="tozero"), 320, True)}
 
 
 def load_ttft(points: Sequence[dict[str, Any]]) -> Chart:
     """Time to first token: median and 90th percentile."""
-    closed = _closed(points)
-    x, found = [p["concurrency"] for p in closed], [p["ttft_ms"] for p in closed]
+    x, found = _x(points), [p["ttft_ms"] for p in points]
     data = [_line(x, [_or(s, key, None) for s in found], key, i) for i, key in enumerate(("median", "p90"))]
-    return {"data": data, "layout": _layout(_in_flight(x), _axis("ms", rangemode="tozero"), 320, True)}
+    return {"data": data, "layout": _layout(_load(points), _axis("ms", rangemode="tozero"), 320, True)}
 
 
 def load_cost(points: Sequence[dict[str, Any]]) -> Chart:
     """USD per million output tokens, on a logarithmic axis."""
-    closed = _closed(points)
-    x = [p["concurrency"] for p in closed]
-    data = [_line(x, [p["cost_per_million"] for p in closed], "cost", 0)]
-    return {"data": data, "layout": _layout(_in_flight(x), _axis("USD per million", type="log"), 320)}
+    x = _x(points)
+    data = [_line(x, [p["cost_per_million"] for p in points], "cost", 0)]
+    return {"data": data, "layout": _layout(_load(points), _axis("USD per million", type="log"), 320)}
 
 
-def _closed(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [point for point in points if point["concurrency"]]
+def _x(points: Sequence[dict[str, Any]]) -> list[float]:
+    """Requests in flight, or arrivals per second: the points of one mode."""
+    return [point["concurrency"] or point["rate"] for point in points]
 
 
 def _or(found: dict[str, Any] | None, key: str, otherwise: Any) -> Any:
     return otherwise if found is None or found[key] is None else found[key]
 
 
-def _in_flight(x: Sequence[int]) -> dict[str, Any]:
-    return _axis("requests in flight", type="log", tickvals=list(x), ticktext=[str(v) for v in x])
+def _load(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    x, title = _x(points), "requests in flight" if points[0]["mode"] == "closed" else "requests per second"
+    return _axis(title, type="log", tickvals=x, ticktext=[f"{v:g}" for v in x])
 
 
 def _line(x: Sequence[Any], y: Sequence[Any], name: str, index: int) -> Chart:

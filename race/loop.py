@@ -37,10 +37,8 @@ def drive(pull: Pull, done: Done, context: ssl.SSLContext | None = None) -> None
     loop = _Loop(done, context)
     with _no_garbage_pauses(), contextlib.closing(loop):
         while True:
-            if not loop.busy:
-                loop.hand_over()  # what comes next may depend on it, and there is no clock to disturb
             wake = loop.start_all(pull)
-            if wake is None and not loop.busy:
+            if wake is None and not loop.busy and not loop.backlog:
                 return
             loop.turn(wake)
 
@@ -72,9 +70,13 @@ class _Loop:
         self._swept = 0.0
 
     def start_all(self, pull: Pull) -> float | None:
-        while isinstance(given := pull(len(self.busy)), Call):
+        while True:
+            while self.backlog and not self.busy:  # what comes next may depend on it, and no clock is disturbed
+                self._done(self.backlog.popleft())
+            given = pull(len(self.busy))
+            if not isinstance(given, Call):
+                return given
             self._start(Exchange(given, time.perf_counter()))
-        return given
 
     def turn(self, wake: float | None) -> None:
         """Wait for the network, for `wake`, or for nothing when finished exchanges are to be read; handle what came."""
@@ -91,10 +93,6 @@ class _Loop:
         if now - self._swept >= SWEEP_S:
             self._swept = now
             self._sweep(now)
-
-    def hand_over(self) -> None:
-        while self.backlog:
-            self._done(self.backlog.popleft())
 
     def close(self) -> None:
         for link in [*self.busy, *(link for links in self._idle.values() for link in links)]:

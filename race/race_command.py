@@ -80,9 +80,11 @@ def _new(settings: dict[str, Any], targets: Sequence[Target]) -> Document:
 
 def _resumed(args: Namespace, settings: dict[str, Any], targets: Sequence[Target]) -> Document:
     document = load(args.json, "race")
+    if not {"settings", "targets"} <= document.keys() or not isinstance(document["targets"], list):
+        raise ValueError(f"{args.json}: not a whole result")
     drawn = {"salt"} | (set() if args.seed is not None else {"seed"})
     kept = document["settings"]
-    if bool(kept["salt"]) != bool(settings["salt"]):
+    if bool(kept.get("salt")) != bool(settings["salt"]):
         raise ValueError(f"{args.json}: was run {'with' if kept['salt'] else 'without'} a salt; resume it the same way")
     for key in settings.keys() - drawn:
         if kept.get(key) != settings[key]:

@@ -57,14 +57,15 @@ def _race(document: Document, prefix: str, drawn: dict[str, charts.Chart]) -> st
         _race_table(targets),
         *(f"<p>{_esc(line.strip())}</p>" for line in [*failures(targets), *document["verdicts"]]),
     ]
-    if measured:
-        spoken = [target for target in measured if target["summary"]["output_speed"]]
-        figures = (
+    spoken, figures = [target for target in measured if target["summary"]["output_speed"]], []
+    if spoken:
+        figures = [
             ("Output speed", charts.distribution(spoken, "output_speed", "tok/s")),
-            ("Time to first token", charts.distribution(measured, "ttft_ms", "ms")),
             ("Output speed by prompt", charts.per_prompt(spoken, list(settings["prompts"]))),
             ("Output speed over the rounds", charts.over_rounds(spoken)),
-        )
+        ]
+    if measured:
+        figures.insert(1, ("Time to first token", charts.distribution(measured, "ttft_ms", "ms")))
         parts += [_figure(title, chart, f"{prefix}c{i}", drawn) for i, (title, chart) in enumerate(figures)]
     return "\n".join([*parts, _list("What this does not show", race_caveats(document))])
 
@@ -124,20 +125,23 @@ def _load(document: Document, prefix: str, drawn: dict[str, charts.Chart]) -> st
     if document["break_even"]:
         sentence = break_even_sentence(document["break_even"], settings, document["capacity"])
         parts.append(f"<p>{_esc(sentence)}</p>")
-    if any(point["concurrency"] for point in points):
+    for mode, title in (("closed", ""), ("open", ", by arrivals at random")):
+        shown = [point for point in points if point["mode"] == mode]
+        if not shown:
+            continue
         figures = [
-            ("Total output speed", charts.load_speed(points)),
-            ("Output speed of one request", charts.load_each(points)),
-            ("Time to first token", charts.load_ttft(points)),
+            (f"Total output speed{title}", charts.load_speed(shown)),
+            (f"Output speed of one request{title}", charts.load_each(shown)),
+            (f"Time to first token{title}", charts.load_ttft(shown)),
         ]
         if settings["hourly"]:
-            figures.append((f"Cost at {money(settings['hourly'])} an hour", charts.load_cost(points)))
-        parts += [_figure(title, chart, f"{prefix}c{i}", drawn) for i, (title, chart) in enumerate(figures)]
+            figures.append((f"Cost at {money(settings['hourly'])} an hour{title}", charts.load_cost(shown)))
+        parts += [_figure(name, chart, f"{prefix}{mode}{i}", drawn) for i, (name, chart) in enumerate(figures)]
     return "\n".join([*parts, _list("What this does not show", load_caveats(document))])
 
 
 def _load_table(points: Sequence[dict[str, Any]]) -> str:
-    head = ("Load", "Total tok/s", "Per request, median [95 %]", "First token, median", "p90", "$/M", "failed")
+    head = ("Load", "Total tok/s", "Each, median [95 %]", "First token, median", "p90", "Goodput/s", "$/M", "failed")
     rows = []
     for point in points:
         ttft = point["ttft_from_plan_ms"] or point["ttft_ms"]
@@ -148,6 +152,7 @@ def _load_table(points: Sequence[dict[str, Any]]) -> str:
                 figure(point["per_request_speed"], "median", " tok/s", bounds=True),
                 figure(ttft, "median", " ms"),
                 figure(ttft, "p90", " ms"),
+                number(point["goodput"] and point["goodput"]["per_s"]),
                 money(point["cost_per_million"]),
                 f"{point['failed']}/{point['requests']}",
             )

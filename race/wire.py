@@ -26,8 +26,13 @@ _TIMESPEC = struct.Struct("qq")
 
 
 def clock_offset() -> int:
-    """Nanoseconds from perf_counter to the wall clock, which the kernel stamps with: the least delayed of 20 looks."""
-    return min(time.time_ns() - time.perf_counter_ns() for _ in range(20))
+    """Nanoseconds from perf_counter to the wall clock, which the kernel stamps with: the tightest of 10 looks."""
+    tightest, offset = 1 << 62, 0
+    for _ in range(10):
+        before, wall, after = time.perf_counter_ns(), time.time_ns(), time.perf_counter_ns()
+        if after - before < tightest:
+            tightest, offset = after - before, wall - (before + after) // 2
+    return offset
 
 
 class Link:

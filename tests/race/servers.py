@@ -71,6 +71,7 @@ def serving(handler: Handler, context: ssl.SSLContext | None = None) -> Iterator
             except OSError:
                 return
             number += 1
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             threads.append(threading.Thread(target=one, args=(connection, number), daemon=True))
             threads[-1].start()
 

@@ -100,7 +100,7 @@ def test_a_browser_shows_it_without_a_complaint_or_a_sideways_scroll(
             seen.show(tmp_path / "page.html", width, height, dark, phone)
             assert seen.evaluate("document.documentElement.scrollWidth <= innerWidth")
             charts = seen.evaluate("document.querySelectorAll('.chart').length")
-            assert charts == seen.evaluate("document.querySelectorAll('.chart .main-svg:first-child').length") == 8
+            assert charts == seen.evaluate("document.querySelectorAll('.chart .main-svg:first-child').length") == 12
             ink, paper = (
                 seen.evaluate(f"getComputedStyle(document.body).{name}") for name in ("color", "backgroundColor")
             )
