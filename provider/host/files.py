@@ -33,12 +33,13 @@ def write_json(path: Path, value: Any, mode: int = 0o600) -> None:
     write_atomic(path, json.dumps(value, indent=1, sort_keys=True) + "\n", mode)
 
 
-def read_json(path: Path) -> Any:
-    """The parsed file; None when it is absent or not JSON (half-written by a machine that lost power)."""
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The object in the file; None when it is absent or no JSON object (half-written as the machine lost power)."""
     try:
-        return json.loads(path.read_text())
-    except (FileNotFoundError, NotADirectoryError, json.JSONDecodeError, UnicodeDecodeError):
+        value = json.loads(path.read_text())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
+    return value if isinstance(value, dict) else None
 
 
 def link_atomic(target: Path | str, link: Path) -> None:
@@ -73,28 +74,48 @@ def tail(path: Path, lines: int, limit: int = 1 << 16) -> list[str]:
 class Busy(Exception):
     """Another process holds the lock; the message says which."""
 
+    kind, transient = "busy", True
+
 
 @contextmanager
-def locked(path: Path, owner: str, wait_s: float, gave_up: Callable[[], bool] = lambda: False) -> Iterator[None]:
+def locked(path: Path, owner: str, wait_s: float, waiting: Callable[[], object] = lambda: None) -> Iterator[None]:
     """Hold an advisory lock that the kernel frees when its owner dies, so that none is ever left behind.
 
-    Raises Busy, naming the owner, after `wait_s` seconds or as soon as `gave_up()` says so.
+    Raises Busy, naming the owner, after `wait_s` seconds. `waiting` is called while it waits, and may raise.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    end = time.monotonic() + wait_s
+    while (fd := _lock(path)) is None:
+        if time.monotonic() >= end:
+            raise Busy(f"{path} is held by {_holder(path)}")
+        waiting()
+        time.sleep(0.05)
     try:
-        end = time.monotonic() + wait_s
-        while True:
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() >= end or gave_up():
-                    holder = os.pread(fd, 200, 0).decode(errors="replace").strip() or "an unnamed process"
-                    raise Busy(f"{path} is held by {holder}") from None
-                time.sleep(0.05)
         os.ftruncate(fd, 0)
         os.pwrite(fd, owner.encode(), 0)
         yield
     finally:
         os.close(fd)
+
+
+def _lock(path: Path) -> int | None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError:  # the folder was removed since
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Whoever held it may have removed the file: a lock on what no name leads to keeps nobody out.
+        if os.stat(path).st_ino == os.fstat(fd).st_ino:
+            return fd
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    os.close(fd)
+    return None
+
+
+def _holder(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace").strip() or "an unnamed process"
+    except FileNotFoundError:
+        return "a process that has just ended"
