@@ -1,7 +1,7 @@
 """Detached jobs: started by a verb, followed by anyone, finished alone.
 
-A job is a folder `jobs/<id>/`: `spec.json`, `events.jsonl` (its last line is the result), `job.json` (which process),
-and `revert` once somebody asked it to give up.
+A job is a folder `jobs/<id>/`: `events.jsonl` (its last line is the result), `job.json` (which process), and `revert`
+once somebody asked it to give up. What it is to do comes on its stdin.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import json
 import os
 import shutil
 import signal
+import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from .processes import Proc
 from .self import detach
 
 KEEP = 20  # folders of ended jobs
+UTC = timezone.utc  # noqa: UP017 - datetime.UTC came with Python 3.11; hosts may have 3.10
 
 
 class Cancelled(Exception):
@@ -90,9 +92,10 @@ def start(places: Places, verb: str, spec: dict[str, Any]) -> str:
     job = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{verb}"
     folder = places.jobs / job
     folder.mkdir(parents=True, mode=0o700)
-    write_json(folder / "spec.json", spec)
     (folder / "events.jsonl").touch(mode=0o600)
-    detach(["job", str(folder)], folder / "stderr")
+    process = Proc.of(detach(["job", str(folder)], folder / "stderr", json.dumps(spec).encode()).pid)
+    # Written here and not by the job: it can be seen, and asked to give up, from the moment its id is known.
+    write_json(folder / "job.json", {"process": process.dump() if process else None, "started": now()})
     _forget(places.jobs)
     return job
 
@@ -101,72 +104,58 @@ def run(folder: Path, verbs: dict[str, Callable[[Job, dict[str, Any]], dict[str,
     """The body of the detached process: run the verb, write its result whatever happens."""
     for sig in (signal.SIGINT, signal.SIGHUP):
         signal.signal(sig, signal.SIG_IGN)
-    me = Proc.of(os.getpid())
-    write_json(folder / "job.json", {"process": me.dump() if me else None, "started": now()})
     job, verb = Job(folder), folder.name.rpartition("-")[2]
     try:
-        result = verbs[verb](job, read_json(folder / "spec.json"))
+        result = verbs[verb](job, json.load(sys.stdin))
     except Cancelled as e:
         result = {"result": "failed", "cause": {"kind": "cancelled", "text": str(e), "transient": True}}
     except Exception as e:  # noqa: BLE001 - a job answers in every case; the trace goes to its own stderr file
         traceback.print_exc()
-        kind = getattr(e, "kind", "internal")
-        result = {
-            "result": "failed",
-            "cause": {"kind": kind, "text": str(e) or type(e).__name__, "transient": getattr(e, "transient", True)},
-        }
+        text = str(e) if hasattr(e, "kind") else f"{type(e).__name__}: {e}"
+        cause = {"kind": getattr(e, "kind", "internal"), "text": text, "transient": getattr(e, "transient", True)}
+        result = {"result": "failed", "cause": cause}
     answer = {"phases": job.phases, "gate": [], "cause": None, "log_tail": [], "serving": None} | result
-    (folder / "spec.json").unlink(missing_ok=True)
     _append(folder / "events.jsonl", answer)
     return 0
 
 
 def follow(folder: Path, offset: int) -> Iterator[str]:
     """Event lines from byte `offset` on, the result last. A job that died without one is answered for: `down`."""
-    if not folder.is_dir():
-        yield _line(
-            {"result": "down", "cause": {"kind": "lost", "text": f"no job {folder.name} here", "transient": True}}
-        )
+    events = folder / "events.jsonl"
+    if not events.exists():
+        yield _down("lost", f"no job {folder.name} here")
         return
-    started = time.monotonic()
-    with (folder / "events.jsonl").open("rb") as f:
+    with events.open("rb") as f:
         f.seek(offset)
         while True:
-            dead = not alive(folder) and ((folder / "job.json").exists() or time.monotonic() - started > 5)
+            dead = not alive(folder)
             while line := f.readline():
                 if not line.endswith(b"\n"):
                     f.seek(-len(line), os.SEEK_CUR)
                     break
-                yield line.decode().rstrip("\n")
-                if b'"result"' in line and "result" in json.loads(line):
+                yield line.decode(errors="replace").rstrip("\n")
+                if _result(line):
                     return
             if dead:
-                yield _line(
-                    {
-                        "result": "down",
-                        "cause": {
-                            "kind": "killed",
-                            "transient": True,
-                            "text": f"job {folder.name} ended without an answer",
-                        },
-                    }
-                )
+                yield _down("killed", f"job {folder.name} ended without an answer")
                 return
             time.sleep(0.02)
 
 
+def process(folder: Path) -> Proc | None:
+    return Proc.read((read_json(folder / "job.json") or {}).get("process"))
+
+
 def alive(folder: Path) -> bool:
-    proc = Proc.read((read_json(folder / "job.json") or {}).get("process"))
+    proc = process(folder)
     return bool(proc and proc.alive())
 
 
 def result_of(folder: Path) -> dict[str, Any] | None:
     try:
-        last = (folder / "events.jsonl").read_bytes().splitlines()[-1]
-        value = json.loads(last)
-    except (FileNotFoundError, IndexError, json.JSONDecodeError):
+        return _result((folder / "events.jsonl").read_bytes().splitlines()[-1])
+    except (FileNotFoundError, IndexError):
         return None
-    return value if isinstance(value, dict) and "result" in value else None
 
 
 def running(places: Places) -> list[str]:
@@ -189,3 +178,16 @@ def _append(path: Path, value: dict[str, Any]) -> None:
 
 def _line(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False)
+
+
+def _result(line: bytes) -> dict[str, Any] | None:
+    """The line's object if it is a result line."""
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) and "result" in value else None
+
+
+def _down(kind: str, text: str) -> str:
+    return _line({"result": "down", "cause": {"kind": kind, "text": text, "transient": True}})
