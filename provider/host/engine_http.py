@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import http.client
 import json
+import math
+import os
+import re
 import socket
 import ssl
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,11 +25,12 @@ class Unanswered(Exception):
 
 @dataclass(frozen=True)
 class Target:
-    """Where to ask: a Unix socket, or a URL with a key."""
+    """Where to ask: a Unix socket, or a URL with a key. An answer that is waited for is given up once `give_up()`."""
 
     socket: Path | None = None
     url: str = ""
     key: str = field(default="", repr=False)
+    give_up: Callable[[], bool] = lambda: False
 
     def connect(self, budget_s: float) -> http.client.HTTPConnection:
         if self.socket:
@@ -49,27 +56,67 @@ class _UnixConnection(http.client.HTTPConnection):
         self.sock.connect(str(self._path))
 
 
-def get(target: Target, path: str, budget_s: float) -> tuple[int, bytes]:
-    """Status and body. Raises Unanswered when nothing answers within the budget."""
-    connection = target.connect(budget_s)
+class Cut(Exception):
+    """The exchange broke off; the message says how."""
+
+
+@contextmanager
+def exchange(
+    target: Target, method: str, path: str, budget_s: float, body: Any = None
+) -> Iterator[http.client.HTTPResponse]:
+    """A request and its answer. Raises Cut when it breaks off, or is not read to its end within `budget_s` in all.
+
+    A socket's own timeout would count anew with every byte that drips in, so a thread watches over the whole.
+    """
+    connection, done, cut = target.connect(budget_s), threading.Event(), threading.Event()
+    data, headers, end = None, target.headers(), time.monotonic() + budget_s
+    if body is not None:
+        data, headers = json.dumps(body).encode(), headers | {"Content-Type": "application/json"}
     try:
-        connection.request("GET", path, headers=target.headers())
-        response = connection.getresponse()
-        return response.status, response.read(8 << 20)
+        connection.connect()
+        with socket.socket(fileno=os.dup(connection.sock.fileno())) as line:
+
+            def watch() -> None:
+                while not done.wait(max(0.0, min(0.1, end - time.monotonic()))):
+                    if time.monotonic() >= end or target.give_up():
+                        cut.set()
+                        with suppress(OSError):
+                            line.shutdown(socket.SHUT_RDWR)
+                        return
+
+            watcher = threading.Thread(target=watch, daemon=True)
+            watcher.start()
+            try:
+                connection.request(method, path, data, headers)
+                yield connection.getresponse()
+            finally:
+                done.set()
+                watcher.join()
     except (OSError, http.client.HTTPException) as e:
-        raise Unanswered(f"GET {path}: {_why(e)}") from e
+        raise Cut(f"no answer in {budget_s:.3g} s" if cut.is_set() else _why(e)) from e
     finally:
         connection.close()
+    if cut.is_set():
+        raise Cut(f"no whole answer in {budget_s:.3g} s")
+
+
+def get(target: Target, path: str, budget_s: float) -> tuple[int, bytes]:
+    """Status and body. Raises Unanswered when nothing answers within the budget."""
+    try:
+        with exchange(target, "GET", path, budget_s) as response:
+            return response.status, response.read(8 << 20)
+    except Cut as e:
+        raise Unanswered(f"GET {path}: {e}") from e
 
 
 def get_json(target: Target, path: str, budget_s: float) -> Any:
     status, body = get(target, path, budget_s)
     if status != 200:
-        raise Unanswered(f"GET {path}: HTTP {status} {_head(body)}")
+        raise Unanswered(f"GET {path}: HTTP {status} {head(body)}")
     try:
         return json.loads(body)
     except ValueError:
-        raise Unanswered(f"GET {path}: not JSON: {_head(body)}") from None
+        raise Unanswered(f"GET {path}: not JSON: {head(body)}") from None
 
 
 def metrics(target: Target, path: str, budget_s: float = 5) -> dict[str, float]:
@@ -77,102 +124,28 @@ def metrics(target: Target, path: str, budget_s: float = 5) -> dict[str, float]:
     status, body = get(target, path, budget_s)
     if status != 200:
         raise Unanswered(f"GET {path}: HTTP {status}")
+    return samples(body.decode(errors="replace"))
+
+
+# name, labels (their quoted values may hold anything), value, and perhaps a timestamp
+_SAMPLE = re.compile(r'\s*([a-zA-Z_:][\w:]*)\s*(?:\{(?:[^"}]|"(?:\\.|[^"\\])*")*\})?\s+(\S+)(?:\s+-?\d+)?\s*')
+
+
+def samples(text: str) -> dict[str, float]:
+    """Prometheus' text format, each name summed over its labels; what is no finite number is left out."""
     found: dict[str, float] = {}
-    for line in body.decode(errors="replace").splitlines():
-        name, _, value = line.rpartition(" ")
-        if name and not line.startswith("#"):
-            try:
-                found[name.partition("{")[0]] = found.get(name.partition("{")[0], 0.0) + float(value)
-            except ValueError:
-                continue
+    for line in text.split("\n"):
+        if match := _SAMPLE.fullmatch(line):
+            with suppress(ValueError):
+                value = float(match[2])
+                if math.isfinite(value):
+                    found[match[1]] = found.get(match[1], 0.0) + value
     return found
 
 
-@dataclass
-class Completion:
-    """What one streamed completion was seen to be. Seconds count from the sending of the request."""
-
-    text: str = ""
-    chunks: int = 0
-    first_s: float | None = None
-    total_s: float = 0.0
-    finish: str | None = None
-    completion_tokens: int | None = None
-    prompt_tokens: int | None = None
-    model: str | None = None
-    fingerprint: str | None = None
-    done: bool = False
-
-
-def complete(target: Target, model: str, prompt: str, max_tokens: int, budget_s: float) -> Completion:
-    """One streamed chat completion, read to its end within `budget_s` seconds in all. Raises Unanswered."""
-    body = {
-        "model": model,
-        "messages": [{"role": "user", "content": prompt}],
-        "max_tokens": max_tokens,
-        "temperature": 0,
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    }
-    began = time.monotonic()
-    seen = Completion()
-    connection = target.connect(budget_s)
-    try:
-        connection.request(
-            "POST",
-            "/v1/chat/completions",
-            json.dumps(body).encode(),
-            target.headers() | {"Content-Type": "application/json"},
-        )
-        response = connection.getresponse()
-        if response.status != 200:
-            raise Unanswered(f"completion: HTTP {response.status} {_head(response.read(4096))}")
-        while line := response.readline():
-            left = budget_s - (time.monotonic() - began)
-            if left <= 0:
-                raise Unanswered(f"completion: the stream had not ended after {budget_s:.0f} s ({seen.chunks} chunks)")
-            if connection.sock:
-                connection.sock.settimeout(left)
-            if line.startswith(b"data:"):
-                _take(seen, line[5:].strip(), time.monotonic() - began)
-    except (OSError, http.client.HTTPException) as e:
-        raise Unanswered(f"completion: {_why(e)} after {seen.chunks} chunks") from e
-    finally:
-        connection.close()
-    seen.total_s = time.monotonic() - began
-    return seen
-
-
-def _take(seen: Completion, data: bytes, at_s: float) -> None:
-    if data == b"[DONE]":
-        seen.done = True
-        return
-    try:
-        event = json.loads(data)
-    except ValueError:
-        raise Unanswered(f"completion: a chunk that is not JSON: {_head(data)}") from None
-    if not isinstance(event, dict) or event.get("error"):
-        raise Unanswered(f"completion: an error in the stream: {_head(data)}")
-    seen.model = event.get("model") or seen.model
-    seen.fingerprint = event.get("system_fingerprint") or seen.fingerprint
-    if usage := event.get("usage"):
-        seen.completion_tokens = usage.get("completion_tokens")
-        seen.prompt_tokens = usage.get("prompt_tokens")
-    for choice in event.get("choices") or []:
-        delta = choice.get("delta") or {}
-        text = (delta.get("content") or "") + (delta.get("reasoning") or delta.get("reasoning_content") or "")
-        if text:
-            seen.chunks += 1
-            seen.first_s = at_s if seen.first_s is None else seen.first_s
-            seen.text += text
-        seen.finish = choice.get("finish_reason") or seen.finish
-
-
 def _why(e: Exception) -> str:
-    if isinstance(e, TimeoutError):
-        return "no answer in time"
     return getattr(e, "strerror", None) or str(e) or type(e).__name__
 
 
-def _head(body: bytes) -> str:
+def head(body: bytes) -> str:
     return body[:300].decode(errors="replace").strip()

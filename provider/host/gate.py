@@ -11,9 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .engine_http import Completion, Target, Unanswered, complete, get, get_json, metrics
+from .completion import Completion, ask
+from .engine_http import Target, Unanswered, get, get_json, metrics
 
 POLL_S = 0.02
+LAST_WORDS_S = 0.2  # a connection breaks a moment before the process that held it is seen to be gone
 LONG_PROMPT_TOKENS = 2100  # above 2,048, where another attention path can be taken
 
 
@@ -21,7 +23,7 @@ class GateFailed(Exception):
     """A check failed for good; `check` names it and the message says what was seen."""
 
     def __init__(self, check: str, seen: str) -> None:
-        super().__init__(f"{check}: {seen}")
+        super().__init__(seen if seen.startswith(f"{check}: ") else f"{check}: {seen}")
         self.check, self.seen = check, seen
 
 
@@ -31,7 +33,7 @@ class Watch:
 
     deadline: float  # on the monotonic clock
     exited: Callable[[], str | None]  # why the engine is gone, or None
-    identity: Callable[[], str]  # what the process runs, read back; raises GateFailed
+    identity: Callable[[], str]  # what the process runs, read back; raises Unanswered
     pause: Callable[[float], None]  # sleeps, and raises when asked to give up
     tell: Callable[[str], None] = lambda _: None
     results: list[dict[str, Any]] = field(default_factory=list)
@@ -51,16 +53,19 @@ class Watch:
 
 def open_gate(watch: Watch, target: Target, engine: dict[str, Any], model: str) -> Completion:
     """Run every check of the gate in order; returns the first completion. Raises GateFailed at the first that fails."""
+    seen: list[Completion] = []
     wait_for_port(watch, target, engine)
-    watch.passed("identity", watch.identity())
+    _check(watch, "identity", watch.identity)
     if want := engine.get("version"):
         _check(watch, "version", lambda: _version(target, want))
     _check(watch, "model", lambda: _model(target, engine, model))
-    first = _completion(watch, target, engine, model)
+    _check(watch, "completion", lambda: _completion(watch, target, engine, model, seen))
+    if (engine.get("max_model_len") or 0) > LONG_PROMPT_TOKENS + 64:
+        _check(watch, "completion", lambda: _long_completion(watch, target, model))
     if engine.get("speculation"):
-        _speculation(watch, target, engine, model)
-    _steady(watch, target, engine)
-    return first
+        _check(watch, "speculation", lambda: _speculation(watch, target, engine, model))
+    _check(watch, "steady", lambda: _steady(watch, target, engine))
+    return seen[0]
 
 
 def wait_for_port(watch: Watch, target: Target, engine: dict[str, Any]) -> None:
@@ -82,116 +87,91 @@ def wait_for_port(watch: Watch, target: Target, engine: dict[str, Any]) -> None:
 
 
 def _check(watch: Watch, name: str, look: Callable[[], str]) -> None:
+    if watch.left_s() <= 0:
+        raise watch.fail(name, "the deadline had passed before this check")
     try:
         watch.passed(name, look())
     except Unanswered as e:
-        raise watch.fail(name, str(e)) from e
+        watch.pause(0)  # an answer that was not waited for because somebody gave up is no fault of the engine
+        end = time.monotonic() + LAST_WORDS_S
+        while (why := watch.exited()) is None and time.monotonic() < end:
+            time.sleep(POLL_S)
+        raise watch.fail(name, f"{e}; the engine {why}" if why else str(e)) from e
 
 
 def _version(target: Target, want: dict[str, Any]) -> str:
-    got = get_json(target, want["path"], 5).get(want["field"])
+    answer = get_json(target, want["path"], 5)
+    got = answer.get(want["field"]) if isinstance(answer, dict) else None
     if got != want["value"]:
         raise Unanswered(f"version {got}, the lock says {want['value']}")
     return str(got)
 
 
 def _model(target: Target, engine: dict[str, Any], model: str) -> str:
-    entries = get_json(target, engine["models"], 5).get("data") or []
-    ids = [e.get("id") for e in entries]
-    if model not in ids:
-        raise Unanswered(f"serves {ids}, the lock says {model!r}")
+    answer = get_json(target, engine["models"], 5)
+    data = answer.get("data") if isinstance(answer, dict) else None
+    entries = {e.get("id"): e for e in data if isinstance(e, dict)} if isinstance(data, list) else {}
+    if model not in entries:
+        raise Unanswered(f"serves {list(entries)}, the lock says {model!r}")
     want, place = engine.get("max_model_len"), engine.get("max_len_field")
-    if want and place:
-        got: Any = entries[ids.index(model)]
-        for part in place.split("."):
-            got = got.get(part) if isinstance(got, dict) else None
-        if got != want:
-            raise Unanswered(f"{model} with a context of {got} tokens, the lock says {want}")
-        return f"{model}, {got} tokens of context"
-    return model
+    if not (want and place):
+        return model
+    got: Any = entries[model]
+    for part in place.split("."):
+        got = got.get(part) if isinstance(got, dict) else None
+    if got != want:
+        raise Unanswered(f"{model} with a context of {got} tokens, the lock says {want}")
+    return f"{model}, {got} tokens of context"
 
 
-def ask(target: Target, model: str, prompt: str, max_tokens: int, budget_s: float, at_least: int = 2) -> Completion:
-    """One completion that must be whole: tokens, a finish reason, usage and [DONE]. Raises Unanswered.
-
-    `at_least` counted tokens must come; a model may answer the long prompt with its end mark alone.
-    """
-    seen = complete(target, model, prompt, max_tokens, budget_s)
-    missing = [
-        name
-        for name, there in (
-            ("a finish reason", seen.finish),
-            ("usage", seen.completion_tokens is not None),
-            ("[DONE]", seen.done),
-        )
-        if not there
-    ]
-    if missing:
-        raise Unanswered(f"completion: the stream ended without {', '.join(missing)}")
-    if (seen.completion_tokens or 0) < at_least or (at_least > 1 and seen.chunks < 1):
-        raise Unanswered(f"completion: {seen.completion_tokens} tokens and {seen.chunks} chunks of text")
-    if seen.model != model:
-        raise Unanswered(f"completion: answered by model {seen.model!r}, the lock says {model!r}")
-    return seen
+def _completion(watch: Watch, target: Target, engine: dict[str, Any], model: str, keep: list[Completion]) -> str:
+    seen = ask(target, model, engine["prompts"]["plain"], 16, _budget(watch, 120))
+    if engine.get("fingerprint") and seen.fingerprint != engine["fingerprint_value"]:
+        raise Unanswered(f"fingerprint {seen.fingerprint!r}, expected {engine['fingerprint_value']!r}")
+    keep.append(seen)
+    return f"{seen.completion_tokens} tokens, first after {seen.first_s or 0:.2f} s"
 
 
-def _completion(watch: Watch, target: Target, engine: dict[str, Any], model: str) -> Completion:
-    prompts = engine["prompts"]
-    try:
-        first = ask(target, model, prompts["plain"], 16, _budget(watch, 120))
-        watch.passed("completion", f"{first.completion_tokens} tokens, first after {first.first_s or 0:.2f} s")
-        if engine.get("fingerprint") and first.fingerprint != engine["fingerprint_value"]:
-            raise Unanswered(f"fingerprint {first.fingerprint!r}, expected {engine['fingerprint_value']!r}")
-        if (engine.get("max_model_len") or 0) > LONG_PROMPT_TOKENS + 64:
-            words = "tide " * LONG_PROMPT_TOKENS  # at least one token a word
-            long = ask(target, model, words, 8, _budget(watch, 300), at_least=1)
-            if (long.prompt_tokens or 0) <= 2048:
-                raise Unanswered(f"a prompt meant to be above 2,048 tokens was {long.prompt_tokens}")
-            watch.passed("completion", f"a prompt of {long.prompt_tokens} tokens")
-    except Unanswered as e:
-        why = watch.exited()
-        raise watch.fail("completion", f"{e}; the engine {why}" if why else str(e)) from e
-    return first
+def _long_completion(watch: Watch, target: Target, model: str) -> str:
+    words = "tide " * LONG_PROMPT_TOKENS  # at least one token a word
+    seen = ask(target, model, words, 8, _budget(watch, 300), at_least=1)
+    if (seen.prompt_tokens or 0) <= 2048:
+        raise Unanswered(f"a prompt meant to be above 2,048 tokens was {seen.prompt_tokens}")
+    return f"a prompt of {seen.prompt_tokens} tokens"
 
 
-def _speculation(watch: Watch, target: Target, engine: dict[str, Any], model: str) -> None:
+def _speculation(watch: Watch, target: Target, engine: dict[str, Any], model: str) -> str:
     """Drafts and accepted tokens must rise on a prompt whose answer repeats itself."""
     names, floor = engine["metrics"], engine.get("acceptance_floor")
-    try:
-        before = metrics(target, names["path"])
-        ask(target, model, engine["prompts"]["predictable"], 96, _budget(watch, 120))
-        after = metrics(target, names["path"])
-    except Unanswered as e:
-        raise watch.fail("speculation", str(e)) from e
+    before = metrics(target, names["path"])
+    ask(target, model, engine["prompts"]["predictable"], 96, _budget(watch, 120))
+    after = metrics(target, names["path"])
     drafted, accepted = (after.get(names[k], 0) - before.get(names[k], 0) for k in ("draft_tokens", "accepted"))
-    if not drafted:
-        raise watch.fail("speculation", "the engine is healthy, but nothing was drafted")
+    if drafted <= 0:
+        raise Unanswered("the engine is healthy, but nothing was drafted")
     rate = accepted / drafted
     seen = f"{accepted:.0f} of {drafted:.0f} drafted tokens accepted ({rate:.2f})"
-    if accepted and (floor is None or rate >= floor):
-        watch.passed("speculation", seen)
-    elif engine.get("not_helping") == "warn":
-        watch.passed("speculation", f"healthy, but the drafter is not helping: {seen}, floor {floor}")
-        watch.tell(f"healthy, but the drafter is not helping: {seen}, the recipe's floor is {floor}")
-    else:
-        raise watch.fail("speculation", f"healthy, but the drafter is not helping: {seen}, floor {floor}")
+    if accepted > 0 and (floor is None or rate >= floor):
+        return seen
+    said = f"healthy, but the drafter is not helping: {seen}, the recipe's floor is {floor}"
+    if engine.get("not_helping") != "warn":
+        raise Unanswered(said)
+    watch.tell(said)
+    return said
 
 
-def _steady(watch: Watch, target: Target, engine: dict[str, Any]) -> None:
+def _steady(watch: Watch, target: Target, engine: dict[str, Any]) -> str:
     seconds = float(engine["steady_s"])
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if why := watch.exited():
-            raise watch.fail("steady", f"the engine {why}")
+    while time.monotonic() < end and not watch.exited():
         watch.pause(min(0.1, max(0.0, end - time.monotonic())))
-    try:
-        status, _ = get(target, engine["health"], 5)
-    except Unanswered as e:
-        raise watch.fail("steady", str(e)) from e
-    if status != 200 or watch.exited():
-        raise watch.fail("steady", f"HTTP {status} after {seconds} s")
-    watch.passed("steady", f"same process, still answering {seconds} s later")
+    status, _ = get(target, engine["health"], 5)
+    if status != 200:
+        raise Unanswered(f"HTTP {status} after {seconds} s")
+    if watch.exited():
+        raise Unanswered(f"{engine['health']} answered 200 without it")
+    return f"same process, still answering {seconds} s later"
 
 
 def _budget(watch: Watch, most_s: float) -> float:
-    return max(1.0, min(most_s, watch.left_s()))
+    return max(0.1, min(most_s, watch.left_s()))
