@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,8 +28,17 @@ def run_folder(root: Path, stack: str) -> Path:
     return Path(base) / f"sluicegate-{os.geteuid()}" / short
 
 
+def stack_name(name: str) -> str:
+    """The name of a stack's folder. Raises ValueError for one that would lead out of the folder of stacks."""
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*", name):
+        raise ValueError(f"{name!r} is no name of a stack: letters, digits and . _ - only, and no . or - in front")
+    return name
+
+
 def short(digest: str) -> str:
-    """The 12 hex digits that name a release: `sha256:0123…` -> `0123…`."""
+    """The 12 hex digits that name a release: `sha256:0123…` -> `0123…`. Raises ValueError for what is no digest."""
+    if not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
+        raise ValueError(f"{digest!r} is no digest of a lock: sha256: and 64 hex digits")
     return digest.removeprefix("sha256:")[:12]
 
 
@@ -42,7 +53,7 @@ class Places:
     @classmethod
     def of(cls, spec: dict[str, Any]) -> Places:
         p = spec["places"]
-        return cls(Path(p["root"]), Path(p["run"]), p["stack"])
+        return cls(Path(p["root"]), Path(p["run"]), stack_name(p["stack"]))
 
     @property
     def home(self) -> Path:
@@ -82,6 +93,11 @@ class Places:
     def make_run(self) -> None:
         """Make the socket folder, private, and refuse one that somebody else made first."""
         for folder in (self.run.parent, self.run):
-            folder.mkdir(mode=0o700, exist_ok=True)
+            # The parent is shared by this user's stacks: the last of another's may just be taking it away.
+            for _ in range(10):
+                with suppress(FileNotFoundError):
+                    folder.mkdir(mode=0o700, exist_ok=True)
+                    break
+                self.run.parent.mkdir(mode=0o700, exist_ok=True)
             if folder.stat().st_uid != os.geteuid() or folder.is_symlink():
                 raise PermissionError(f"{folder} belongs to another user; remove it or set XDG_RUNTIME_DIR")

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import os
+import re
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .files import link_atomic, read_json
+from .files import Busy, link_atomic, locked, read_json, write_json
 from .places import Places, short
 from .service import Service
 
 ROLES = ("weights", "tokenizer", "drafter")
+
+
+class NotPrepared(Exception):
+    """No complete release of this lock is here; nothing was stopped for it."""
+
+    kind, transient = "not prepared", True
 
 
 @dataclass(frozen=True)
@@ -28,15 +34,11 @@ class Release:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """What `prepare` wrote down: lock, engine facts, command. Raises KeyError when there is no such release."""
+        """What `prepare` wrote down: lock, engine facts, command. Raises NotPrepared when there is no such release."""
         value = read_json(self.folder / "complete")
         if value is None:
-            raise KeyError(f"release {short(self.digest)} is not complete here; prepare it first")
-        return dict(value)
-
-    @property
-    def ready(self) -> bool:
-        return read_json(self.folder / "complete") is not None
+            raise NotPrepared(f"release {short(self.digest)} is not complete here; prepare it first")
+        return value
 
     @property
     def service(self) -> Service:
@@ -47,10 +49,10 @@ class Release:
         return self.places.socket(self.digest)
 
     def open(self) -> None:
-        """Let the front's held requests through to this release's engine."""
+        """Let the front's held requests through to this release's engine. Raises RuntimeError when it is gone."""
+        self.service.keep()
         link_atomic(self.folder.relative_to(self.places.home), self.places.current)
         link_atomic(self.socket.name, self.places.current_sock)
-        self.service.keep()
 
 
 def sources_of(lock: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -70,9 +72,7 @@ def argv_of(places: Places, digest: str, lock: dict[str, Any]) -> tuple[list[str
     fill |= {"socket": str(places.socket(digest)), "cache": str(places.compile_cache(digest)), "lock": digest}
 
     def put(text: str) -> str:
-        for name, value in fill.items():
-            text = text.replace("{" + name + "}", value)
-        return text
+        return re.sub(r"\{(\w+)\}", lambda match: fill.get(match[1], match[0]), text)
 
     return [put(a) for a in lock["argv"]], {k: put(v) for k, v in lock["env"].items()}
 
@@ -93,31 +93,44 @@ def current(places: Places) -> Release | None:
     except OSError:
         return None
     value = read_json(places.home / name / "complete")
-    return Release(places, value["digest"]) if value else None
+    return Release(places, value["digest"]) if value and "digest" in value else None
+
+
+def services(places: Places) -> list[Service]:
+    """Every release's service, running or not."""
+    return [Service(folder) for folder in sorted((places.home / "releases").glob("*/engine"))]
 
 
 def collect(places: Places, keep: set[str]) -> None:
-    """Remove the releases that are not in `keep` (digests) and that nothing runs from."""
-    releases = places.home / "releases"
-    for folder in sorted(releases.iterdir()) if releases.is_dir() else []:
-        if folder.name not in {short(d) for d in keep} and not Service(folder / "engine").supervisor():
+    """Remove the releases that are not in `keep` (digests), that nothing runs from, and that are not just prepared."""
+    wanted = (read_json(places.home / "wanted.json") or {}).get("digest")
+    names = {short(d) for d in (*keep, wanted) if d}
+    for folder in _folders(places.home / "releases"):
+        if folder.name not in names and not Service(folder / "engine").supervisor():
             shutil.rmtree(folder, ignore_errors=True)
 
 
 def collect_sources(root: Path) -> list[str]:
-    """Remove every source that no stack's release needs, and compile caches once no stack is left; their names."""
+    """Remove every source that no stack needs or is fetching, and compile caches once no stack is left; their names."""
     used, gone = _used_sources(root), []
-    for folder in sorted((root / "sources").glob("*/")):
-        if folder.name not in used:
+    for folder in _folders(root / "sources"):
+        lock = folder.with_name(folder.name.removesuffix(".part") + ".lock")
+        if folder.name.removesuffix(".part") in used:
+            continue
+        with suppress(Busy), locked(lock, "collect", 0):
             shutil.rmtree(folder, ignore_errors=True)
-            folder.with_name(folder.name + ".lock").unlink(missing_ok=True)
+            lock.unlink(missing_ok=True)
             gone.append(folder.name)
-    if not list((root / "stacks").glob("*/")):
+    if not _folders(root / "stacks"):
         shutil.rmtree(root / "compile", ignore_errors=True)
     for empty in (root / "sources", root):
         with suppress(OSError):
             empty.rmdir()
     return gone
+
+
+def _folders(place: Path) -> list[Path]:
+    return sorted(p for p in place.iterdir() if p.is_dir()) if place.is_dir() else []
 
 
 def cache_bytes(root: Path) -> int:
@@ -126,16 +139,17 @@ def cache_bytes(root: Path) -> int:
     return sum(p.stat().st_size for p in files if p.is_file())
 
 
+def note_wanted(places: Places, digest: str, lock: dict[str, Any]) -> None:
+    """Say what is about to be made ready, so that nobody takes it for unused before it serves."""
+    write_json(places.home / "wanted.json", {"digest": digest, "lock": lock})
+
+
 def _used_sources(root: Path) -> set[str]:
-    used = set()
-    for complete in root.glob("stacks/*/releases/*/complete"):
-        try:
-            lock = json.loads(complete.read_text())["lock"]
-        except (ValueError, KeyError):
-            continue
-        refs = [lock["engine"]["source"], *(e["ref"] for e in sources_of(lock).values())]
-        places = Places(root, root, "")
-        used |= {places.source(r).name for r in refs}
-    for front in root.glob("stacks/*/front/source"):
-        used.add(Places(root, root, "").source(front.read_text()).name)
-    return used
+    """Names of the sources that a stack's releases, running `prepare` or front need."""
+    where, used = Places(root, root, ""), set()
+    for note in (*root.glob("stacks/*/releases/*/complete"), *root.glob("stacks/*/wanted.json")):
+        lock = (read_json(note) or {}).get("lock")
+        if lock:
+            refs = [lock["engine"]["source"], *(e["ref"] for e in sources_of(lock).values())]
+            used |= {where.source(r).name for r in refs}
+    return used | {where.source(note.read_text()).name for note in root.glob("stacks/*/front/source")}
