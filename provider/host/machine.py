@@ -7,11 +7,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from . import jobs
 from .files import locked, read_json, write_json
-from .jobs import alive, now
-from .places import Places, default_root, run_folder
-from .processes import Proc, end
-from .release import collect
+from .jobs import now
+from .places import Places, default_root, run_folder, stack_name
+from .release import collect, services
 from .service import Service
 
 
@@ -26,10 +26,10 @@ def claim(spec: dict[str, Any]) -> dict[str, Any]:
     (`creating`, `owned`, `superseded`); only what is not `owned` may be adopted.
     """
     root = Path(spec["root"]).resolve() if spec.get("root") else default_root()
-    places = Places(root, run_folder(root, spec["stack"]), spec["stack"])
-    with locked(root / "stacks" / f"{spec['stack']}.lock", spec["stack_id"], 10):
-        note = places.home / "machine.json"
-        there = read_json(note)
+    stack = stack_name(spec["stack"])
+    places = Places(root, run_folder(root, stack), stack)
+    with locked(root / "stacks" / f"{stack}.lock", spec["stack_id"], 10):
+        note, there = places.home / "machine.json", _claim(places)
         if there and there["stack_id"] != spec["stack_id"]:
             raise Foreign(
                 f"{places.home} belongs to another stack of this name (id {there['stack_id']}, claimed "
@@ -48,22 +48,31 @@ def claim(spec: dict[str, Any]) -> dict[str, Any]:
     return {"root": str(root), "run": str(places.run), "adopted": bool(there and there["phase"] != "owned")}
 
 
+def _claim(places: Places) -> dict[str, Any] | None:
+    """Whose the folder is, or None. Raises Foreign where it cannot be read: a wrong guess ends another's work."""
+    note = places.home / "machine.json"
+    there = read_json(note)
+    if note.exists() and not (there and there.keys() >= {"stack_id", "token", "phase"}):
+        raise Foreign(f"{note} cannot be read, so whose the folder is is unknown; if it is yours, remove the file")
+    return there
+
+
 def own(places: Places, token: str) -> None:
     """Mark the claim as known to the stack's state."""
-    there = read_json(places.home / "machine.json")
+    there = _claim(places)
     if there and there["token"] == token:
         write_json(places.home / "machine.json", there | {"phase": "owned"})
 
 
 def release_claim(places: Places, token: str) -> bool:
     """End everything of the stack here and remove its folder; False when the claim carries another token."""
-    there = read_json(places.home / "machine.json")
+    there = _claim(places)
     if there is not None and there["token"] != token:
         return False
     stop_jobs(places)
     Service(places.front).stop()
-    for folder in (places.home / "releases").glob("*/engine"):
-        Service(folder).stop()
+    for service in services(places):
+        service.stop()
     shutil.rmtree(places.home, ignore_errors=True)
     shutil.rmtree(places.run, ignore_errors=True)
     (places.root / "stacks" / f"{places.stack}.lock").unlink(missing_ok=True)
@@ -75,23 +84,36 @@ def release_claim(places: Places, token: str) -> bool:
     return True
 
 
-def stop_jobs(places: Places) -> None:
-    for folder in places.jobs.iterdir() if places.jobs.is_dir() else []:
-        if alive(folder):
-            (folder / "revert").touch()
-            proc = Proc.read((read_json(folder / "job.json") or {}).get("process"))
-            end([proc] if proc else [], 10)
+def stop_jobs(places: Places, verbs: tuple[str, ...] = ("prepare", "activate", "front")) -> None:
+    """End the jobs that run: what they were making is about to go."""
+    for job in jobs.running(places):
+        if job.rpartition("-")[2] in verbs and (proc := jobs.process(places.jobs / job)):
+            proc.end(2)
 
 
 def deactivate(places: Places, token: str) -> bool:
     """Stop the engine and forget its releases, if `token` is the one whose Engine serves; True when it was."""
     if (read_json(places.home / "engine-owner.json") or {}).get("token") != token:
         return False
-    places.current_sock.unlink(missing_ok=True)
-    for folder in (places.home / "releases").glob("*/engine"):
-        Service(folder).stop()
-    places.current.unlink(missing_ok=True)
-    (places.home / "engine-owner.json").unlink(missing_ok=True)
-    collect(places, set())
-    shutil.rmtree(places.home / "failed", ignore_errors=True)
+    stop_jobs(places, ("prepare", "activate"))
+    with locked(places.home / "lock", "deactivate", 10):
+        places.current_sock.unlink(missing_ok=True)
+        for service in services(places):
+            service.stop()
+        places.current.unlink(missing_ok=True)
+        for note in ("engine-owner.json", "wanted.json"):
+            (places.home / note).unlink(missing_ok=True)
+        collect(places, set())
+        shutil.rmtree(places.home / "failed", ignore_errors=True)
+    return True
+
+
+def close_front(places: Places, token: str) -> bool:
+    """End the front if `token` is the one that opened it; True when it was."""
+    if (read_json(places.front / "front.json") or {}).get("token") != token:
+        return False
+    stop_jobs(places, ("front",))
+    with locked(places.home / "front.lock", "deactivate", 10):
+        Service(places.front).stop()
+        shutil.rmtree(places.front, ignore_errors=True)
     return True

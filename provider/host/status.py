@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from . import jobs
+from .completion import ask
 from .engine_http import Target, Unanswered, get, metrics
 from .files import read_json, tail
-from .gate import ask
 from .places import Places
+from .public import refuses_strangers
 from .release import Release, current
 from .service import Service
 
@@ -54,13 +55,11 @@ def engine_health(release: Release, budget_s: float) -> tuple[str, str | None]:
     names = engine["metrics"]
     try:
         seen = metrics(target, names["path"])
-    except Unanswered as e:
-        return "dead", str(e)
-    if seen.get(names["running"], 0) or seen.get(names["waiting"], 0):
-        return (
-            "busy",
-            f"{seen.get(names['running'], 0):.0f} requests running, {seen.get(names['waiting'], 0):.0f} waiting",
-        )
+    except Unanswered:
+        seen = {}  # then a completion has to tell
+    running, waiting = (seen.get(names[k], 0) for k in ("running", "waiting"))
+    if running or waiting:
+        return "busy", f"{running:.0f} requests running, {waiting:.0f} waiting"
     try:
         ask(target, release.spec["model"], engine["prompts"]["plain"], 4, budget_s)
     except Unanswered as e:
@@ -70,22 +69,12 @@ def engine_health(release: Release, budget_s: float) -> tuple[str, str | None]:
 
 def _front(places: Places) -> dict[str, Any] | None:
     kept = read_json(places.front / "front.json")
-    if kept is None:
+    if kept is None or not kept.keys() >= {"port", "url", "token"}:
         return None
-    up = Service(places.front).child() is not None
-    why = None
-    if up:
-        try:
-            code, _ = get(Target(url=f"http://127.0.0.1:{kept['port']}"), "/v1/models", 5)
-            why = None if code == 401 else f"a request without a key was answered {code}"
-        except Unanswered as e:
-            why = str(e)
-    return {
-        "port": kept["port"],
-        "token": kept["token"],
-        "healthy": up and why is None,
-        "why": why if up else "the front is not running",
-    }
+    why: str | None = "the front is not running"
+    if Service(places.front).child():
+        why = refuses_strangers(kept["url"])
+    return {"port": kept["port"], "token": kept["token"], "healthy": why is None, "why": why}
 
 
 def _last(places: Places) -> dict[str, Any] | None:
@@ -93,7 +82,7 @@ def _last(places: Places) -> dict[str, Any] | None:
     for folder in sorted(places.jobs.iterdir(), reverse=True) if places.jobs.is_dir() else []:
         result = jobs.result_of(folder)
         if result:
-            return {"job": folder.name, "result": result["result"], "cause": result["cause"]}
+            return {"job": folder.name, "result": result["result"], "cause": result.get("cause")}
     return None
 
 

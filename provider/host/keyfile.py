@@ -1,0 +1,38 @@
+"""The front's key: a file that is read per request, so that a rotation is a file write."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from .files import Busy, locked, read_json, write_atomic, write_json
+
+
+def write_key(folder: Path, key: str, overlap_s: float) -> None:
+    """The key that it replaces stays good for `overlap_s` seconds, so that clients can move."""
+    current, previous = folder / "key", folder / "key.previous"
+    with locked(folder / "key.lock", "rotation", 10):
+        old = current.read_text() if current.exists() else None
+        if old == key and previous.exists():
+            return
+        if old and old != key and overlap_s > 0:
+            write_atomic(previous, old)
+            write_json(folder / "key.until", {"until": time.time() + overlap_s})
+        else:
+            # A matcher over a file that is absent would compare with nothing: "Bearer " alone must open no door.
+            write_atomic(previous, key)
+            (folder / "key.until").unlink(missing_ok=True)
+        write_atomic(current, key)
+
+
+def retire_key(folder: Path) -> None:
+    """Called by the front's supervisor: end the overlap of a rotated key once its time has passed."""
+    if not (folder / "key.until").exists():
+        return
+    # What cannot be done now (a rotation is at it, the disk is full) is tried again with the next call.
+    with suppress(Busy, OSError), locked(folder / "key.lock", "retiring", 0):
+        until = (read_json(folder / "key.until") or {}).get("until")
+        if not isinstance(until, (int, float)) or time.time() >= until:
+            write_atomic(folder / "key.previous", (folder / "key").read_text())
+            (folder / "key.until").unlink(missing_ok=True)
