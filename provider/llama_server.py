@@ -17,6 +17,7 @@ from pathlib import Path
 
 # llama-server's names of the speculation methods this file passes on -> xllamacpp's.
 SPECULATION = {"ngram-simple": "NGRAM_SIMPLE", "draft-simple": "DRAFT_SIMPLE"}
+SOCKET_PATH_BYTES = 107
 
 
 def parser() -> argparse.ArgumentParser:
@@ -46,6 +47,11 @@ def check(args: argparse.Namespace, fail: argparse.ArgumentParser) -> None:
         fail.error("--spec-type and --draft-max go together")
     if (args.spec_type == "draft-simple") != bool(args.model_draft):
         fail.error("--spec-type draft-simple and --model-draft go together")
+    if args.spec_type == "ngram-simple" and args.draft_max < args.spec_ngram_size_n:
+        # llama.cpp throws away drafts that are shorter than the n-gram they were found by.
+        fail.error(f"--draft-max {args.draft_max} below --spec-ngram-size-n {args.spec_ngram_size_n} never drafts")
+    if args.host.endswith(".sock") and len(os.fsencode(args.host)) > SOCKET_PATH_BYTES:
+        fail.error(f"--host is longer than the {SOCKET_PATH_BYTES} bytes that a Unix socket's path may have")
     for path in filter(None, (args.model, args.model_draft)):
         try:
             with Path(path).open("rb") as f:
