@@ -1,8 +1,7 @@
 # What a person runs. Everything is idempotent, needs no terminal, and keeps all it makes inside this folder.
 PYTHON ?= python3
 STACK ?= dev
-# Two workers: a test of a stack mostly waits. A file's tests share one deployed stack, so a file is not split.
-PYTEST_ARGS ?= -n 2 --dist loadfile
+PYTEST_ARGS ?=
 LOCK_ARGS ?=
 .DEFAULT_GOAL := help
 .PHONY: help setup up down test lint bench env lock official
@@ -22,9 +21,9 @@ down: ## destroy the dev stack, leaving nothing running
 	@$(PYTHON) -m tools.setup --quiet
 	@.venv/bin/python -m tools.down --stack $(STACK)
 
-test: ## set up and run the whole suite, with coverage
+test: ## set up and run the whole suite, with coverage (PYTEST_ARGS=… for a part of it)
 	@$(PYTHON) -m tools.setup
-	@.venv/bin/python -m tools.with_env .venv/bin/pytest --cov --cov-report=term $(PYTEST_ARGS)
+	@.venv/bin/python -m tools.with_env .venv/bin/python -m tools.test $(PYTEST_ARGS)
 
 lint: ## ruff and mypy
 	@$(PYTHON) -m tools.setup --quiet
@@ -35,6 +34,7 @@ lint: ## ruff and mypy
 bench: ## the figures of this project, as ratios within one run
 	@$(PYTHON) -m tools.setup --quiet
 	@.venv/bin/python -m tools.with_env .venv/bin/python -m tools.bench
+	@.venv/bin/python -m tools.with_env .venv/bin/python -m sluicegate.race.bench
 
 env: ## shell lines for `eval "$(make -s env)"`: the tools on PATH, OPENAI_BASE_URL and OPENAI_API_KEY
 	@$(PYTHON) -m tools.setup --quiet >&2

