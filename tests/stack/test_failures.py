@@ -82,9 +82,10 @@ def test_a_first_up_that_fails_is_in_the_state_and_the_next_up_goes_on(project: 
 
 
 def test_a_dead_engine_is_seen_by_refresh_and_healed_by_up(served: Project) -> None:
-    engine = json.loads((served.home / "current" / "engine" / "state.json").read_text())
-    for pid in (engine["supervisor"]["pid"], engine["child"]["pid"]):
-        os.kill(pid, signal.SIGKILL)
+    supervisor = json.loads((served.home / "current" / "engine" / "supervisor.json").read_text())
+    child = served.engine_pid()
+    os.kill(supervisor["pid"], signal.SIGKILL)
+    until("the engine has gone with its supervisor", lambda: not os.path.exists(f"/proc/{child}"), 20)
     seen = served.pulumi("preview", "--refresh", "--stack", served.name)
     assert "nothing serves" in seen.text
     assert served.pulumi("preview", "--refresh", "--expect-no-changes", "--stack", served.name, check=False).code != 0
