@@ -74,6 +74,7 @@ def exchange(
         data, headers = json.dumps(body).encode(), headers | {"Content-Type": "application/json"}
     try:
         connection.connect()
+        connection.sock.settimeout(None)  # from here on the thread alone says when it is enough
         with socket.socket(fileno=os.dup(connection.sock.fileno())) as line:
 
             def watch() -> None:
