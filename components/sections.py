@@ -14,8 +14,8 @@ from pydantic_core import ValidationError
 
 from .config_faults import ConfigFaults
 
-# Both stand in the front's configuration as they are; the Front resource holds them against the same rules.
-PATH = r"^/[A-Za-z0-9._~*/:@%+-]*$"
+# Both stand in the front's configuration as they are; the Front resource and the host hold them against the same rules.
+PATH = r"^/[A-Za-z0-9._~/-]*\*?$"
 DOMAIN = r"^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$"
 
 

@@ -20,7 +20,7 @@ CADDY = {
 
 
 # Both stand in a Caddyfile as they are.
-PATH = re.compile(r"/[A-Za-z0-9._~*/:@%+-]*")
+PATH = re.compile(r"/[A-Za-z0-9._~/-]*\*?")
 DOMAIN = re.compile(r"(?=.{1,253}$)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?")
 
 
@@ -41,8 +41,9 @@ class Front(Resource):
     def check(self, inputs: Values) -> list[tuple[str, str]]:
         faults = []
         key, paths, domain = inputs["apiKey"], inputs["paths"], inputs.get("domain")
-        if known(key) and (len(key) < 16 or not key.isascii() or not key.isprintable() or " " in key):
-            reason = "not usable as a key; allowed: 16 or more printable ASCII characters without spaces"
+        # The front's matcher would take a star at the end for "anything".
+        if known(key) and not (len(key) >= 16 and re.fullmatch(r"[!-~]*[!-)+-~]", key)):
+            reason = "not usable as a key; allowed: 16 or more printable ASCII characters, no spaces, no * at the end"
             faults.append(("apiKey", reason))
         if known(paths) and not (paths and all(isinstance(path, str) and PATH.fullmatch(path) for path in paths)):
             faults.append(("paths", f"{paths!r} are not paths; allowed: some like /v1/*, without spaces or quotes"))

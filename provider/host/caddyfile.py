@@ -22,7 +22,7 @@ class FrontFailed(Exception):
 
 
 _PATH = re.compile(r"/[A-Za-z0-9._~/-]*\*?")
-_DOMAIN = re.compile(r"(?=.{1,253}$)[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)+")
+_DOMAIN = re.compile(r"(?=.{1,253}$)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?")
 
 
 def check(places: Places, spec: dict[str, Any]) -> None:
@@ -34,7 +34,9 @@ def check(places: Places, spec: dict[str, Any]) -> None:
             raise FrontFailed(f"paths: {path!r} is not usable; allowed: / letters digits . _ ~ - and one * at the end")
     domain, port, hold = spec.get("domain"), spec.get("port"), spec["hold_s"]
     if domain and not (isinstance(domain, str) and _DOMAIN.fullmatch(domain)):
-        raise FrontFailed(f"domain: {domain!r} is no domain; allowed: names of letters, digits and - with dots between")
+        raise FrontFailed(
+            f"domain: {domain!r} is no domain; allowed: names of small letters, digits and - with dots between"
+        )
     if port is not None and not (type(port) is int and 0 < port < 65536):
         raise FrontFailed(f"port: {port!r} is no port; allowed: 1 to 65535")
     if type(hold) not in (int, float) or not 0 <= hold <= 86400:
