@@ -19,6 +19,7 @@ from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
 from sluicegate.provider.values import encode
 from tests.provider.resource_cases import INPUTS, urn
+from tests.skips import cannot_here
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = [str(ROOT / ".venv" / "bin" / "pulumi-resource-sluicegate")]
@@ -135,7 +136,7 @@ def test_it_starts_with_an_empty_environment() -> None:
 def test_it_starts_without_a_network() -> None:
     unshare = ["unshare", "--user", "--map-root-user", "--net"]
     if subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("no network namespaces here")
+        cannot_here("network namespaces")
     with started([*unshare, *PLUGIN], stdin=subprocess.DEVNULL) as process:
         assert port(process) > 0
 

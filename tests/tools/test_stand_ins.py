@@ -20,6 +20,7 @@ PROGRAM = """
 import pulumi
 import pulumi_command as command
 import pulumi_random as random
+from tests.skips import cannot_here
 
 config = pulumi.Config()
 keeper = config.get("keeper") or "1"
@@ -150,7 +151,7 @@ def test_a_refresh_finds_nothing_to_say(project: Project) -> None:
 
 def test_stand_ins_say_so_once_a_run_and_refuse_another_cloud(project: Project) -> None:
     if not all(map(pulumi_plugins.is_stand_in, pulumi_plugins.NAMES)):
-        pytest.skip("the official plugins are installed: there is nothing to refuse")
+        cannot_here("stand-ins, since the official plugins are installed")
     diagnostics = project.said.split("Diagnostics:")[1]  # type: ignore[attr-defined]
     assert diagnostics.count("a stand-in, not the official plugin") == 2
     project.configure({"cloud": "ssh"})

@@ -14,6 +14,7 @@ import pytest
 
 from sluicegate.provider.host.__main__ import NEEDS, VERBS
 from tests.provider.host.kit import CHECKOUT, HOST, Stack, verb
+from tests.skips import cannot_here
 
 PLACED = {"places": {"root": "/nowhere", "run": "/nowhere/run", "stack": "p.s"}}
 
@@ -106,7 +107,7 @@ def old_python() -> str | None:
 def test_it_runs_as_one_file_with_the_oldest_python_that_hosts_may_have(tmp_path: Path) -> None:
     python = old_python()
     if python is None:
-        pytest.skip("no Python 3.10 on this machine")
+        cannot_here("a Python 3.10")
     package = tmp_path / "app/sluicegate/provider/host"
     package.mkdir(parents=True)
     for source in (CHECKOUT / "provider/host").glob("*.py"):
