@@ -68,7 +68,7 @@ def played(
         late = sorted(ms for *_, each in log for ms in each)
         if late[int(0.99 * (len(late) - 1))] * 1000 <= LATE_MS:
             return [(rows[mark], Truth(arrival, sends)) for _, mark, arrival, sends, _ in log]
-    cannot_here(f"a quiet machine: the server itself was late in {RUNS} runs")
+    raise cannot_here(f"a quiet machine: the server itself was late in {RUNS} runs")
 
 
 def errors(pairs: list[tuple[Measurement, Truth]]) -> tuple[float, float]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.skips import cannot_here
 from tools import environment, pulumi_plugins
 
 PROGRAM = """
