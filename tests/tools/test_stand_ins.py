@@ -21,7 +21,6 @@ PROGRAM = """
 import pulumi
 import pulumi_command as command
 import pulumi_random as random
-from tests.skips import cannot_here
 
 config = pulumi.Config()
 keeper = config.get("keeper") or "1"
