@@ -42,9 +42,11 @@ def front(job: Job, spec: dict[str, Any]) -> dict[str, Any]:
         write_json(places.front / "front.json", note)  # before the start, so that what was started can be ended
         if not running:
             _start(service, caddy, places, url)
+        began = time.monotonic()
         seen = public(job, service, url, spec)
+        checked = {"check": "public", "ok": True, "seen": seen, "s": round(time.monotonic() - began, 3)}
         service.keep()
-    return {"result": "serving", "url": url, "port": port, "gate": [{"check": "public", "ok": True, "seen": seen}]}
+    return {"result": "serving", "url": url, "port": port, "gate": [checked]}
 
 
 def _free_port() -> int:

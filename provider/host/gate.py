@@ -38,17 +38,22 @@ class Watch:
     tell: Callable[[str], None] = lambda _: None
     results: list[dict[str, Any]] = field(default_factory=list)
     passed_at: dict[str, float] = field(default_factory=dict)  # check -> when it passed, on the monotonic clock
+    since: float = field(default_factory=time.monotonic)  # when the check that runs began
 
     def left_s(self) -> float:
         return self.deadline - time.monotonic()
 
     def passed(self, check: str, seen: str) -> None:
-        self.results.append({"check": check, "ok": True, "seen": seen})
-        self.passed_at[check] = time.monotonic()
+        self._note(check, True, seen)
+        self.passed_at[check] = self.since
 
     def fail(self, check: str, seen: str) -> GateFailed:
-        self.results.append({"check": check, "ok": False, "seen": seen})
+        self._note(check, False, seen)
         return GateFailed(check, seen)
+
+    def _note(self, check: str, ok: bool, seen: str) -> None:
+        began, self.since = self.since, time.monotonic()
+        self.results.append({"check": check, "ok": ok, "seen": seen, "s": round(self.since - began, 3)})
 
 
 def open_gate(watch: Watch, target: Target, engine: dict[str, Any], model: str) -> Completion:

@@ -51,7 +51,8 @@ def fails(gate: Gate, check: str, *flags: str, **more: Any) -> str:
         gate(*flags, **more)
     results = gate.watch.results  # type: ignore[attr-defined]
     assert failed.value.check == check
-    assert results[-1] == {"check": check, "ok": False, "seen": failed.value.seen}
+    assert results[-1] == {"check": check, "ok": False, "seen": failed.value.seen, "s": results[-1]["s"]}
+    assert results[-1]["s"] >= 0
     assert all(r["ok"] for r in results[:-1])
     return failed.value.seen
 
