@@ -105,15 +105,18 @@ def main(argv: list[str] | None = None) -> int:
     try:
         server = xllamacpp.Server(params(args))
     except RuntimeError as e:
+        time.sleep(0.3)  # llama.cpp logs why in a thread of its own, which ends with us
         print(f"llama-server: {e}", file=sys.stderr, flush=True)
         return 1
     print(f"serving {args.alias} on {server.listening_address} after {time.monotonic() - began:.2f} s", flush=True)
     stop.wait()
-    del server  # ends what still runs: whoever sends SIGTERM has drained first
-    return 0
+    # Whoever sends SIGTERM has drained first. The server's own orderly end can wait for ever when it is told to stop
+    # before its main loop has begun, so there is none: the kernel takes the threads and the connections.
+    sys.stdout.flush()
+    os._exit(0)
 
 
 if __name__ == "__main__":
     code = main()
     sys.stdout.flush()
-    os._exit(code)  # the native threads have no orderly end of their own
+    os._exit(code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import shutil
@@ -252,7 +253,8 @@ def test_an_engine_that_dies_during_a_stream_cuts_it_and_the_next_request_is_ans
     with Stream(door, tmp_path / "never") as stream:
         stream.first()
         die.touch()
-        assert b"[DONE]" not in stream.rest()
+        with contextlib.suppress(http.client.IncompleteRead):
+            assert b"[DONE]" not in stream.answer.read()  # never let go on: only its engine's end can end it
     die.unlink()
     until(lambda: door.complete().status == 200, "an answer")
 

@@ -16,15 +16,15 @@ DIGEST = "sha256:" + "ab" * 32
 
 @given(st.text())
 def test_no_name_of_a_stack_leads_out_of_the_folder_of_stacks(name: str) -> None:
-    spec = {"places": {"root": "/root", "run": "/run/x", "stack": name}}
+    spec = {"places": {"root": "/data", "run": "/run/x", "stack": name}}
     try:
         home = Places.of(spec).home
     except ValueError:
         return
-    assert home.parent == Path("/root/stacks")
+    assert home.parent == Path("/data/stacks")
     assert home.name == name
     assert ".." not in home.parts
-    assert home.as_posix() == f"/root/stacks/{name}"
+    assert home.as_posix() == f"/data/stacks/{name}"
 
 
 @given(st.text())
@@ -56,7 +56,7 @@ def test_a_socket_folder_of_somebody_else_is_refused(tmp_path: Path) -> None:
 
 @given(st.text(), st.sampled_from(["{socket}", "{cache}", "{lock}", "{weights}"]))
 def test_only_known_placeholders_are_filled_in_and_only_once(text: str, name: str) -> None:
-    places = Places(Path("/root/{lock}"), Path("/run"), "s")
+    places = Places(Path("/data/{lock}"), Path("/run"), "s")
     lock = {"argv": [name, '{"a": {}}', "{unknown}", text.replace("{", "")], "env": {"E": name}}
     lock["sources"] = {"weights": {"ref": "file:x"}, "tokenizer": {"same_as": "weights"}}
     argv, env = argv_of(places, DIGEST, lock)
