@@ -57,6 +57,7 @@ class Deployment(pulumi.ComponentResource):
                 cloud=s.cloud, stack=f"{pulumi.get_project()}.{pulumi.get_stack()}", stack_id=self.stack_id.hex,
                 gpu=locked.lock.gpu.model_dump(), claim=self.cache.claim, search=search, price=s.machine.price,
                 root=root, one_at_a_time=s.machine.replace == "one-at-a-time", host_setup=s.host_setup,
+                host_setup_secret=s.host_setup_secret,
             ),
             child(self),
         )  # fmt: skip

@@ -34,6 +34,8 @@ class GpuInstanceArgs:
     """Give the machine back before its replacement is asked for."""
     host_setup: Sequence[str] = ()
     """Shell commands run once each, in order, before the engine."""
+    host_setup_secret: bool = False
+    """Whether they hold a secret: then neither they nor what they print is shown or kept in clear."""
 
 
 class GpuInstance(pulumi.ComponentResource):
@@ -64,8 +66,13 @@ class GpuInstance(pulumi.ComponentResource):
         for i, step in enumerate(args.host_setup):
             # One after the other, and again on a new machine: `triggers` replaces the step.
             after = self.steps[-1:] or [self.machine]
+            hidden = args.host_setup_secret
             command = local.Command(
-                f"{name}-setup-{i}", create=step, triggers=[self.machine_id], opts=child(self, depends_on=after)
+                f"{name}-setup-{i}",
+                create=pulumi.Output.secret(step) if hidden else step,
+                logging=local.Logging.NONE if hidden else None,
+                triggers=[self.machine_id],
+                opts=child(self, depends_on=after, additional_secret_outputs=["stdout", "stderr"] if hidden else None),
             )
             self.steps.append(command)
         self.register_outputs({"address": self.address, "zone": self.zone, "hourlyPrice": self.hourly_price})

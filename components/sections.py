@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 from pydantic_core import ValidationError
 
@@ -17,7 +17,8 @@ from .config_faults import ConfigFaults
 # Both stand in the front's configuration as they are; the Front resource and the host hold them against the same rules.
 PATH = r"^/[A-Za-z0-9._~/-]*\*?$"
 DOMAIN = r"^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$"
-
+# A data folder stands in the front's configuration too; a shell's ~ is nobody's folder here.
+FOLDER = r"^[^~\"`{}\\][^\"`{}\\]*$"
 
 ASKED = ("/v1/chat/completions", "/v1/models")  # by the front's own check, before its url is given out
 
@@ -29,7 +30,19 @@ def _printable(text: str) -> str:
 
 
 Line = Annotated[str, Field(min_length=1, max_length=4096), AfterValidator(_printable)]
-Amount = Annotated[float, Field(gt=0, le=1e6)]
+
+
+def _number(value: Any) -> Any:
+    """`pulumi config set --path` makes text of 0.5, and there is no way to make it a number."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+Number = Annotated[float, BeforeValidator(_number)]
+Amount = Annotated[Number, Field(gt=0, le=1e6)]
+Folder = Annotated[Line, Field(pattern=FOLDER)]
 
 
 def _answerable(paths: tuple[str, ...]) -> tuple[str, ...]:
@@ -58,7 +71,7 @@ class MachineSettings(_Section):
     price: Amount | None = None
     disk_gb: Amount | None = None
     replace: Literal["new-first", "one-at-a-time"] = "new-first"
-    root: Line | None = None
+    root: Folder | None = None
 
 
 class CacheSettings(_Section):
@@ -75,10 +88,10 @@ class EndpointSettings(_Section):
     port: int | None = Field(None, ge=1, le=65535)
     paths: Paths = ("/v1/*",)
     hold_s: int = Field(120, ge=0, le=3600)
-    gate_deadline_s: Annotated[float, Field(ge=1, le=86400)] = 1200
+    gate_deadline_s: Annotated[Number, Field(ge=1, le=86400)] = 1200
     retry: int = Field(0, ge=0, le=1_000_000)
     key_rotation: Line = "1"
-    key_overlap_s: float = Field(60, ge=0, le=86400)
+    key_overlap_s: Number = Field(60, ge=0, le=86400)
 
 
 def read_section(model: type[Any], key: str, values: Mapping[str, Any], faults: ConfigFaults) -> Any:
@@ -100,7 +113,8 @@ def read_section(model: type[Any], key: str, values: Mapping[str, Any], faults: 
                 allowed = "one of: " + ", ".join(to_camel(name) for name in model.model_fields)
                 faults.add(path, item["input"], allowed, faults.remove(path))
             else:
-                faults.add(path, item["input"], _allowed(item["msg"]), faults.put(path, "VALUE"))
+                first = f"{path}[0]" if item["type"] == "tuple_type" else path
+                faults.add(path, item["input"], _allowed(item["msg"]), faults.put(first, "VALUE"))
         return None
 
 
@@ -110,6 +124,8 @@ def _step(name: str) -> str:
 
 def _allowed(message: str) -> str:
     if "pattern" in message:
+        if FOLDER in message:
+            return "a folder's path without quotes, braces, backslashes or a ~ at its start"
         return "a host name, as llm.example.org" if DOMAIN in message else "a path like /v1/*, no spaces or quotes"
     text = message.removeprefix("Value error, ").removeprefix("Input should be ").removeprefix("a valid ")
     return text[0].lower() + text[1:]

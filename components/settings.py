@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,7 @@ from .sections import CacheSettings, EndpointSettings, MachineSettings, read_sec
 CLOUDS = ("local",)  # those with an adapter in this version, of local, ssh, aws, nebius
 RUNTIMES = {"local": ("process",)}
 SECRETS = ("apiKey", "hfToken", "registryAuth", "sshKey")
+KEY = re.compile(r"(?=.{16})[!-~]*[!-)+-~]")  # as the Front resource and the host have it
 ELSEWHERE = ("ssh", "aws", "nebius")  # sections that say how one cloud is reached
 
 # Key -> what its value must be, as Pulumi.yaml declares it.
@@ -41,6 +43,7 @@ class Settings:
     cache: CacheSettings
     endpoint: EndpointSettings
     host_setup: tuple[str, ...] = ()
+    host_setup_secret: bool = False
     acceptance: str = "any"
     accepted: bool = False
     own_key: bool = False  # whether apiKey is set; its value stays an Output
@@ -65,6 +68,11 @@ def load(stack: str, project_name: str, project: Path, raw: Mapping[str, str], s
         faults.add(key, mine[key], f"one of: {', '.join(KEYS)}", faults.remove(key))
     for key in sorted(set(SECRETS) & set(mine) - secret):
         faults.add(key, "[in clear]", "a secret", f"pulumi config set --secret {prefix}{key} --stack {stack}")
+    for key in sorted(secret & set(mine) & set(KEYS) - {*SECRETS, "hostSetup"}):
+        faults.add(key, "[a secret in it]", "no secrets: it is compared and shown in previews", faults.remove(key))
+    if "apiKey" in mine and "apiKey" in secret and not KEY.fullmatch(mine["apiKey"]):
+        allowed = "16 or more printable ASCII characters, no spaces, no * at the end"
+        faults.add("apiKey", "[not shown]", allowed, f"pulumi config set --secret {prefix}apiKey --stack {stack}")
     cloud = _word(values, "cloud", CLOUDS, faults)
     runtime = _word(values, "runtime", RUNTIMES.get(cloud, RUNTIMES["local"]), faults)
     acceptance = _word({"acceptance": "any"} | values, "acceptance", ("any", "required"), faults)
@@ -91,7 +99,8 @@ def load(stack: str, project_name: str, project: Path, raw: Mapping[str, str], s
     assert locked, "a recipe that is not locked has left a fault"
     return Settings(
         locked=locked, cloud=cloud, runtime=runtime, machine=machine, cache=cache, endpoint=endpoint,
-        host_setup=tuple(values.get("hostSetup", ())), acceptance=acceptance, accepted=accepted,
+        host_setup=tuple(values.get("hostSetup", ())),
+        host_setup_secret="hostSetup" in secret, acceptance=acceptance, accepted=accepted,
         own_key="apiKey" in values, project=project,
     )  # fmt: skip
 
@@ -117,9 +126,12 @@ def _parsed(key: str, value: str, faults: ConfigFaults) -> Any:
     if not isinstance(parsed, shape):
         faults.add(key, value, f"an {kind}", faults.remove(key))
         return None
-    if key == "hostSetup" and not all(isinstance(s, str) and s.strip() and "\0" not in s for s in parsed):
-        faults.add(key, parsed, "a list of shell commands", faults.put("hostSetup[0]", "'COMMAND'"))
-        return None
+    if key == "hostSetup":
+        good = [isinstance(s, str) and bool(s.strip()) and "\0" not in s for s in parsed]
+        if not all(good):
+            mend = faults.put(f"hostSetup[{good.index(False)}]", "'COMMAND'")
+            faults.add(key, parsed, "a list of shell commands", mend)
+            return None
     return parsed
 
 

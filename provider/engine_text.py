@@ -39,7 +39,7 @@ class Teller:
         elif kind == "fail":
             self.run.show(f"{phase} failed: {text}")
         elif kind == "end" and text and not text.startswith("0.0"):
-            self.run.say(f"{phase}: done in {text}")
+            self.run.say(f"{phase}: done in {text}" if text[0].isdigit() else f"{phase}: {text}")
 
     def summary(self, done: Values) -> str:
         phases = ", ".join(f"{name} {s:.1f} s" for name, s in done["phases"].items() if s >= 0.05)

@@ -72,6 +72,9 @@ class Front(Resource):
             raise InitFailedError(id, started, str(e)) from e
 
     def update(self, run: Run, id: str, old: Values, new: Values) -> Values:
+        if new["host"] != old["host"] and new.get("port") and new["host"]["cloud"] == "local":
+            run.say(f"port {new['port']} is the old front's: it is closed first")
+            self.delete(run, id, old)
         try:
             return self._open(run, new, old)
         except ChangedError as e:
@@ -81,7 +84,7 @@ class Front(Resource):
 
     def read(self, run: Run, id: str, inputs: Values, outputs: Values) -> Values | None:
         try:
-            there = self._host(outputs).ask("status", {"budget_s": 5})
+            there = self._host(outputs).ask("status", {"engine": False})
         except HostError as e:
             raise UnreachableError(f"cannot tell whether the front answers: {e}") from e
         front = there["front"]

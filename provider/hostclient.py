@@ -17,6 +17,9 @@ POLL_S = 0.1  # how soon a ^C is passed on
 ASK_S = 300  # a verb answers in seconds; what takes longer is a job
 AGAIN_S = 5  # between two attempts to pass a ^C on
 
+# What a result lacks when its job was killed before it could say it.
+NO_ANSWER: Values = {"serving": None, "phases": {}, "gate": [], "cause": None, "log_tail": []}
+
 
 class HostError(FailedError):
     """The host program answered that it could not; `kind` is the class of the fault there."""
@@ -83,7 +86,7 @@ class Host:
                     break
                 event = json.loads(line)
                 if "result" in event:
-                    return dict(event)
+                    return {**NO_ANSWER, **event}
                 tell(event)
         finally:
             follower.kill()

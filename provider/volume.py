@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .clouds import adapter
-from .resource import Change, Resource, Run, Values, carry, compare
+from .resource import Change, FailedError, Resource, Run, Values, carry, compare
 from .values import UNKNOWN
 
 
@@ -40,8 +40,11 @@ class Volume(Resource):
     def delete(self, run: Run, id: str, outputs: Values) -> None:
         cloud = adapter(outputs["cloud"])
         for disk in outputs["disks"]:
-            if outputs["keep"]:
-                size = cloud.disk_bytes(disk) / 1e9
-                run.say(f"kept the cache at {disk['where']}, {size:.2f} GB (sluicegate:cache.keep is true)")
-            else:
-                run.say(f"removed {len(cloud.empty_disk(disk))} cached sources from {disk['where']}")
+            try:
+                if not outputs["keep"]:
+                    run.say(f"removed {len(cloud.empty_disk(disk))} cached sources from {disk['where']}")
+                elif size := cloud.disk_bytes(disk) / 1e9:
+                    run.say(f"kept the cache at {disk['where']}, {size:.2f} GB (sluicegate:cache.keep is true)")
+            except FailedError as e:
+                # A place that was wished for and could never be used must not keep the stack from its end.
+                run.say(f"left alone: {disk['where']}: {e}")

@@ -6,12 +6,15 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from tools.paths import ENV_FILE, PULUMI_HOME, STATE, VENV
+from tools.paths import ENV_FILE, PULUMI_HOME, ROOT, STATE, VENV
 
 PREFIX = "PATH_PREFIX"
 
 # Set by a user who keeps the state elsewhere: theirs wins over the checkout's own.
 USERS_OWN = ("PULUMI_BACKEND_URL", "PULUMI_CONFIG_PASSPHRASE")
+
+# Which checkout a shell's values came from: what `make env` of another one exported is no user's choice.
+FROM = "SLUICEGATE_CHECKOUT"
 
 
 def lines(toolchain: list[Path], *, acquire_plugins: bool) -> dict[str, str]:
@@ -48,15 +51,27 @@ def read(path: Path = ENV_FILE) -> dict[str, str]:
     return dict(line.split("=", 1) for line in path.read_text().splitlines() if line)
 
 
+def _exported_by_a_checkout(base: Mapping[str, str]) -> dict[str, str]:
+    """What `make env` of a checkout, this one or another, has put into this shell."""
+    path = Path(base.get(FROM, "/nowhere")) / ENV_FILE.relative_to(ROOT)
+    return read(path) if path.exists() else {}
+
+
 def additions(values: Mapping[str, str], base: Mapping[str, str]) -> dict[str, str]:
     """What to set over `base`: PATH with ours first, and ours only where the user has no say of their own."""
     prefix = values[PREFIX].split(os.pathsep)
     rest = [folder for folder in base.get("PATH", os.defpath).split(os.pathsep) if folder not in prefix]
-    added = {"PATH": os.pathsep.join([*prefix, *rest])}
+    added = {"PATH": os.pathsep.join([*prefix, *rest]), FROM: str(ROOT)}
+    theirs = _exported_by_a_checkout(base)
+    chosen = [key for key in USERS_OWN if key in base and base[key] != theirs.get(key)]
     for key, value in values.items():
-        if key == PREFIX or (key in USERS_OWN and key in base):
+        if key == PREFIX or key in chosen:
             continue
-        if key == "PULUMI_CONFIG_PASSPHRASE" and "PULUMI_CONFIG_PASSPHRASE_FILE" in base:
+        if (
+            key == "PULUMI_CONFIG_PASSPHRASE"
+            and "PULUMI_CONFIG_PASSPHRASE" not in theirs
+            and "PULUMI_CONFIG_PASSPHRASE_FILE" in base
+        ):
             continue
         added[key] = value
     return added

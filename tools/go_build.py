@@ -48,7 +48,7 @@ def modules(pinned: Versions) -> tuple[Module, Module]:
         package="github.com/pulumi/pulumi/pkg/v3/cmd/pulumi",
         program="pulumi",
         version=pinned.pulumi,
-        takes="about 6 minutes on 2 cores when nothing is cached",
+        takes="6 to 15 minutes on 2 cores when nothing is cached",
     )
     host = Module(
         folder=GO_MODULES / "language-python",

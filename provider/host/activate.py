@@ -129,7 +129,8 @@ def _failed_before(places: Places, digest: str, retry: int) -> dict[str, Any] | 
         return None
     text = (
         f"this lock failed its gate here at {failed['at']} ({failed['cause']['text']}); nothing was stopped. "
-        f"To try it again: pulumi config set --path endpoint.retry {failed['retry'] + 1}"
+        f"To try it again: pulumi config set --path endpoint.retry {failed['retry'] + 1} "
+        f"--stack {places.stack.partition('.')[2]}"
     )
     return {"kind": "failed before", "text": text, "transient": False}
 

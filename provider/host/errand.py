@@ -28,4 +28,5 @@ class Errand:
     total: int | None  # bytes to come, where the lock knows
 
     def progress(self, done: int) -> None:
-        self.job.emit(self.phase, "progress", done=done, total=self.total)
+        # What is copied or unpacked on the way counts more than once: never say more than there is.
+        self.job.emit(self.phase, "progress", done=min(done, self.total or done), total=self.total)

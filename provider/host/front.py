@@ -31,7 +31,9 @@ def front(job: Job, spec: dict[str, Any]) -> dict[str, Any]:
         caddy = fetch(job, places, "front", spec["caddy"]["ref"], spec["caddy"], None) / spec["caddy"]["binary"]
         places.make_run()
         service, before = Service(places.front), read_json(places.front / "front.json") or {}
-        running = service.child() is not None
+        running = service.child() is not None and _answers(places)
+        if not running:
+            service.stop()
         port = int(spec.get("port") or before.get("port") or _free_port())
         url = f"https://{spec['domain']}" if spec.get("domain") else f"http://127.0.0.1:{port}"
         note = {"port": port, "url": url, "token": spec["token"]}
@@ -81,6 +83,14 @@ def _configure(caddy: Path, places: Places, spec: dict[str, Any], running: bool)
     os.replace(new, config)
 
 
+def _answers(places: Places) -> bool:
+    """Whether Caddy can be told of a change: else (its socket swept away, the process hung) it is started anew."""
+    try:
+        return get(Target(socket=_admin(places)), "/config/", 5)[0] == 200
+    except Unanswered:
+        return False
+
+
 def _admin(places: Places) -> Path:
     return places.run / "front-admin.sock"
 
@@ -102,18 +112,15 @@ def _run(caddy: Path, places: Places, words: list[str], what: str) -> None:
 
 
 def _start(service: Service, caddy: Path, places: Places, url: str) -> None:
-    service.stop()
     service.log.unlink(missing_ok=True)
     argv = [str(caddy), "run", "--adapter", "caddyfile", "--config", str(places.front / "Caddyfile")]
     service.start(argv, _environment(places), STOP_S, [_admin(places)])
     end = time.monotonic() + 15
     while time.monotonic() < end and not service.exited():
-        try:
-            # Our own Caddy and nobody else's, and only once it listens: it answers when its configuration is in force.
-            if get(Target(socket=_admin(places)), "/config/", 5)[0] == 200:
-                return
-        except Unanswered:
-            time.sleep(0.02)
+        # Our own Caddy and nobody else's, and only once it listens: it answers when its configuration is in force.
+        if _answers(places):
+            return
+        time.sleep(0.02)
     said = tail(service.log, 1) or ["it said nothing"]
     service.stop(1)
     raise FrontFailed(f"caddy does not start at {url}: {said[0][:400]}", True)

@@ -15,6 +15,10 @@ from .release import collect, services
 from .service import Service
 
 
+class Unusable(Exception):
+    """The data folder cannot be made or written."""
+
+
 class Foreign(Exception):
     """The place is another stack's; nothing was touched."""
 
@@ -28,6 +32,18 @@ def claim(spec: dict[str, Any]) -> dict[str, Any]:
     root = Path(spec["root"]).resolve() if spec.get("root") else default_root()
     stack = stack_name(spec["stack"])
     places = Places(root, run_folder(root, stack), stack)
+    try:
+        there = _take(places, root, stack, spec)
+    except OSError as e:
+        raise Unusable(
+            f"machine.root: {e.filename or root} cannot be used ({e.strerror}); allowed: a folder that can be made and "
+            "written here; set sluicegate:machine.root to one"
+        ) from e
+    return {"root": str(root), "run": str(places.run), "adopted": bool(there and there["phase"] != "owned")}
+
+
+def _take(places: Places, root: Path, stack: str, spec: dict[str, Any]) -> dict[str, Any] | None:
+    """Write the claim down; the one that was there before, if any."""
     with locked(root / "stacks" / f"{stack}.lock", spec["stack_id"], 10):
         note, there = places.home / "machine.json", _claim(places)
         if there and there["stack_id"] != spec["stack_id"]:
@@ -45,7 +61,7 @@ def claim(spec: dict[str, Any]) -> dict[str, Any]:
             "run": str(places.run),
         }
         write_json(note, kept)
-    return {"root": str(root), "run": str(places.run), "adopted": bool(there and there["phase"] != "owned")}
+    return there
 
 
 def _claim(places: Places) -> dict[str, Any] | None:

@@ -22,7 +22,7 @@ def default_root() -> Path:
 def run_folder(root: Path, stack: str) -> Path:
     """A short folder for sockets: a Unix socket path has 107 characters at most, and roots can be deep."""
     base = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
-    if len(base) > 50:
+    if len(base) > 50 or not Path(base).is_dir():
         base = "/tmp"
     short = hashlib.sha256(f"{root.resolve()}\0{stack}".encode()).hexdigest()[:10]
     return Path(base) / f"sluicegate-{os.geteuid()}" / short

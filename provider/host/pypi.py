@@ -61,7 +61,9 @@ def from_pypi(errand: Errand) -> None:
             pip.wait()
     if pip.returncode:
         said = (part / "pip.log").read_text(errors="replace").strip()
-        raise _pip_error(ref, said)
+        if shutil.disk_usage(part).free < 1 << 20 or "No space left" in said:
+            raise FetchError("disk", f"{ref}: no space left on the disk of {place.parent}", transient=True)
+        raise _pip_error(ref, said or f"pip ended with code {pip.returncode} and said nothing")
     for wheel in part.glob("*.whl"):
         unpack(wheel, place / "files", ref)
     shutil.rmtree(part)

@@ -40,7 +40,7 @@ def fetch(job: Job, places: Places, phase: str, ref: str, entry: dict[str, Any],
                 (new / "files").mkdir(parents=True)
                 _FETCHERS[kind](Errand(job, phase, ref, new, base, entry.get("bytes")))
                 _verify(new / "files", ref, entry)
-                write_json(new / "complete", {"ref": ref, "files": entry.get("files", [])})
+                write_json(new / "complete", {"ref": ref, "have": _have(new / "files")})
                 shutil.rmtree(place, ignore_errors=True)
                 new.rename(place)
             except OSError as e:
@@ -51,10 +51,21 @@ def fetch(job: Job, places: Places, phase: str, ref: str, entry: dict[str, Any],
 
 
 def _is_complete(place: Path, entry: dict[str, Any]) -> bool:
-    """The marker is there and every listed file still has its size (their hashes were checked on arrival)."""
-    if read_json(place / "complete") is None:
+    """Every file, listed in the lock or not, is as it was when its hash was checked: none gone, changed or added."""
+    marker = read_json(place / "complete") or {}
+    if marker.get("have") != _have(place / "files"):
         return False
     return all(_size(place / "files" / f["path"]) == f["bytes"] for f in entry.get("files", []))
+
+
+def _have(files: Path) -> dict[str, list[int]]:
+    """Path -> bytes, time of the last change (ns) and inode of each file: what a write to it cannot leave alike."""
+    found = {}
+    for path in sorted(files.rglob("*")):
+        if path.is_file():
+            stat = path.stat()
+            found[str(path.relative_to(files))] = [stat.st_size, stat.st_mtime_ns, stat.st_ino]
+    return found
 
 
 def _size(path: Path) -> int:

@@ -30,7 +30,7 @@ def status(spec: dict[str, Any]) -> dict[str, Any]:
         "engine_owner": (read_json(places.home / "engine-owner.json") or {}).get("token"),
         "front": _front(places),
     }
-    if release:
+    if release and spec.get("engine", True):
         health, why = engine_health(release, float(spec.get("budget_s", 20)))
         answer |= {"current": release.digest, "health": health, "why": why}
         answer |= {"restarts": release.service.state.get("restarts", 0)}

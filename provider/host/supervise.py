@@ -35,11 +35,21 @@ def supervise(folder: Path, tick: Callable[[], None]) -> int:
     for sig in (signal.SIGTERM, signal.SIGINT):
         signal.signal(sig, lambda number, _: asked.append(number))
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    spec = read_json(folder / "service.json") or {}
+    spec, mine = read_json(folder / "service.json") or {}, _inode(folder / "service.json")
+
+    def watch() -> None:
+        """Without its folder, or with another's in its place, nobody could ever find this process to end it."""
+        if _inode(folder / "service.json") != mine:
+            asked.append(signal.SIGTERM)
+        else:
+            tick()
+
     restarts = failures = 0
     while True:
         began = time.monotonic()
-        code = _run(folder, spec, restarts, asked, tick)
+        code = _run(folder, spec, restarts, asked, watch)
+        if _inode(folder / "service.json") != mine:
+            return 0
         # This first, then the look at `gated`: see Service.keep.
         _note_state(folder, child=None, exit=code, restarts=restarts)
         if asked or not (folder / "gated").exists():
@@ -49,7 +59,7 @@ def supervise(folder: Path, tick: Callable[[], None]) -> int:
         _Log(folder / "log").note(f"exited with {code}; restart {restarts}")
         pause = time.monotonic() + BACKOFF_S[min(failures, len(BACKOFF_S)) - 1]
         while time.monotonic() < pause and not asked:
-            tick()
+            watch()
             time.sleep(0.05)
         if asked:
             return 0
@@ -100,6 +110,12 @@ def _run(folder: Path, spec: dict[str, Any], restarts: int, asked: list[int], ti
             child.kill()
     proc.kill_session()
     return child.wait()
+
+
+def _inode(path: Path) -> int | None:
+    with suppress(OSError):
+        return path.stat().st_ino
+    return None
 
 
 def _read(out: int | None) -> bytes | None:

@@ -44,7 +44,7 @@ def test_the_committed_dev_stack_previews_whole_and_knows_lock_and_pins(project:
 
 def test_a_wrong_config_fails_before_any_resource_with_all_faults_and_no_trace(project: Project) -> None:
     project.write(
-        cloud="moon", recipie="x", cache={"sizeGb": "2"}, endpoint={"paths": ["v1 {x}"]}, apiKey="IN-CLEAR-KEY"
+        cloud="moon", recipie="x", cache={"sizeGb": "2 GB"}, endpoint={"paths": ["v1 {x}"]}, apiKey="IN-CLEAR-KEY"
     )
     done = project.run("preview")
     said = done.stdout + done.stderr

@@ -135,7 +135,7 @@ def test_all_faults_come_in_one_message_and_no_secrets_value_does(tmp_path: Path
         "recipe": NAME, "cloud": "moon", "runtime": "x", "acceptance": "y", "pins": PINS | {"engine": "a:b", "foo": 1},
         "machine": {"price": -1, "token": "SECRET-1"}, "cache": {"keep": "yes"}, "hostSetup": [0],
         "endpoint": {"paths": "/v1/*", "holdS": 1.5, "tls": {"privateKey": "SECRET-2"}}, "apikey": "SECRET-3",
-        "apiKey": "SECRET-4", "hfToken": "SECRET-5", "registryAuth": "SECRET-6", "api_key": "SECRET-7",
+        "apiKey": "SECRET-4-0123456789", "hfToken": "SECRET-5", "registryAuth": "SECRET-6", "api_key": "SECRET-7",
         "ssh": "SECRET-8", "sshKey": "SECRET-9", "renamed": "SECRET-10",
     }  # fmt: skip
     found = faults(config, tmp_path, {"apiKey", "hfToken", "renamed"})
@@ -151,9 +151,26 @@ def test_a_section_with_a_secret_inside_is_shown_by_its_keys_only(tmp_path: Path
     config = GOOD | {"endpoint": {"port": "SECRET-1"}, "pins": PINS | {"engine": "SECRET-2"}}
     found = faults(config, tmp_path, {"endpoint", "pins"})
     assert {key: value for key, (value, _, _) in found.items()} == {
+        "endpoint": "'[not shown]'",  # a secret has no place in either
         "endpoint.port": "'[not shown]'",
-        "pins.engine": "'[not shown]'",
+        "pins": "'[not shown]'",
     }
+
+
+def test_a_number_may_be_text_as_pulumi_config_set_makes_one_of_it(tmp_path: Path) -> None:
+    settings = read(GOOD | {"machine": {"price": "0.5"}, "endpoint": {"keyOverlapS": "0"}}, tmp_path)
+    assert (settings.machine.price, settings.endpoint.key_overlap_s) == (0.5, 0)
+
+
+def test_a_key_that_the_front_would_refuse_is_refused_here_and_not_shown(tmp_path: Path) -> None:
+    found = faults(GOOD | {"apiKey": "short"}, tmp_path, {"apiKey"})
+    assert set(found) == {"apiKey"}
+    assert "short" not in message(GOOD | {"apiKey": "short"}, tmp_path, {"apiKey"})
+
+
+def test_a_secret_host_step_is_marked_as_one(tmp_path: Path) -> None:
+    assert read(GOOD | {"hostSetup": ["echo x"]}, tmp_path, {"hostSetup"}).host_setup_secret
+    assert not read(GOOD | {"hostSetup": ["echo x"]}, tmp_path).host_setup_secret
 
 
 junk = st.recursive(

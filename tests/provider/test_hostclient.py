@@ -52,6 +52,14 @@ def test_an_answer_comes_back_with_the_places_in_the_question(host: Host) -> Non
     assert host.ask("status", {"a": "é"}) == {"spec": {"places": host.places, "a": "é"}}
 
 
+def test_a_job_that_died_without_an_answer_has_every_part_of_one(tmp_path: Path) -> None:
+    (tmp_path / "host.py").write_text("import json; print(json.dumps({'result': 'down', 'cause': {'kind': 'killed'}}))")
+    host = Host([sys.executable, str(tmp_path / "host.py")], {"root": "/r", "stack": "p.s", "run": "/run"})
+    done = host.follow(Run("urn"), "j", lambda _: None)
+    assert done["result"] == "down"
+    assert (done["phases"], done["gate"], done["log_tail"], done["serving"]) == ({}, [], [], None)
+
+
 def test_a_refusal_is_told_from_silence(host: Host) -> None:
     with pytest.raises(HostError, match="no such stack") as caught:
         host.ask("error")
@@ -76,7 +84,7 @@ def test_every_way_a_host_fails_is_one_the_engine_is_told_plainly() -> None:
 
 def test_a_job_is_followed_to_its_result(host: Host) -> None:
     told: list[Any] = []
-    assert host.run_job(Run("urn"), "job", {}, told.append) == {"result": "serving"}
+    assert host.run_job(Run("urn"), "job", {}, told.append)["result"] == "serving"
     assert [event["text"] for event in told] == ["começa"]
 
 
@@ -96,7 +104,7 @@ def test_a_job_asked_to_give_up_is_followed_to_the_end_of_its_revert(
         (tmp_path / "deaf").touch()
     run = Run("urn")
     threading.Timer(0.3, run.cancel.set).start()
-    assert host.run_job(run, "job", {}, lambda _event: None) == {"result": "reverted"}
+    assert host.run_job(run, "job", {}, lambda _event: None)["result"] == "reverted"
     assert (tmp_path / "asked").read_text() == ("xx" if deaf else "x")
 
 

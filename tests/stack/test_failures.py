@@ -94,6 +94,25 @@ def test_a_dead_engine_is_seen_by_refresh_and_healed_by_up(served: Project) -> N
     assert "12 unchanged" in served.up("--refresh").out
 
 
+def test_a_host_job_that_is_killed_in_a_swap_is_told_as_an_outage_and_up_mends_it(served: Project) -> None:
+    good, before = dict(served.config), served.outputs()
+    digest = served.use("smollm2-135m/f16")
+    running = served.start_up()
+    until("the old engine is being replaced", lambda: f"starting {short(digest)}" in _events(served))
+    job = sorted((served.home / "jobs").glob("*-activate"))[-1]
+    os.kill(json.loads((job / "job.json").read_text())["process"]["pid"], signal.SIGKILL)
+    out, _ = running.communicate(timeout=120)
+    assert running.returncode != 0
+    assert "nothing serves now" in out
+    assert "fault in sluicegate" not in out
+    served.config = good
+    served.write()
+    assert served.ops()["Engine"] == "update"  # the old pins are not enough to be told that all is well
+    served.up()
+    assert served.outputs()["lock"] == before["lock"]
+    assert post(served.outputs()).status_code == 200
+
+
 def test_one_interrupt_during_a_swap_puts_the_old_release_back(served: Project) -> None:
     before, good = served.outputs(), dict(served.config)
     digest = served.use("smollm2-135m/f16")

@@ -81,7 +81,16 @@ VALUES = {
 )
 def test_the_environment_is_laid_over_the_users_own(base: dict[str, str], expected: dict[str, str]) -> None:
     expected = {key: value for key, value in expected.items() if key != "PATH_PREFIX"}
-    assert environment.additions(VALUES, base) == expected
+    assert environment.additions(VALUES, base) == expected | {environment.FROM: str(ROOT)}
+
+
+def test_what_another_checkout_exported_is_no_users_choice(tmp_path: Path) -> None:
+    other = VALUES | {"PULUMI_BACKEND_URL": "file:///other/.state"}
+    environment.write(other, tmp_path / ".tools" / "env")
+    shell = {"PATH": "/bin", environment.FROM: str(tmp_path), **other}
+    assert environment.additions(VALUES, shell)["PULUMI_BACKEND_URL"] == VALUES["PULUMI_BACKEND_URL"]
+    shell["PULUMI_BACKEND_URL"] = "s3://team"  # set after that by the user
+    assert "PULUMI_BACKEND_URL" not in environment.additions(VALUES, shell)
 
 
 def test_the_environment_file_is_read_back_and_rewritten_only_when_it_differs(tmp_path: Path) -> None:

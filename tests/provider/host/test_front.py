@@ -332,6 +332,13 @@ def test_a_changed_port_that_a_stranger_has_leaves_the_old_one_open(door: Door) 
     assert door.stack.status()["front"]["healthy"]
 
 
+def test_a_front_that_cannot_be_told_of_a_change_is_started_anew(door: Door) -> None:
+    before = Service(door.stack.places.front).child()
+    (door.stack.places.run / "front-admin.sock").unlink()
+    assert door.change(paths=["/v1/*", "/tokenize"])["result"] == "serving"
+    assert Service(door.stack.places.front).child() != before
+
+
 def test_a_changed_port_moves_without_a_restart(door: Door) -> None:
     pid = Service(door.stack.places.front).child()
     with socket.socket() as s:

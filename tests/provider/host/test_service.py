@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -166,6 +167,15 @@ def test_a_supervisor_that_is_killed_takes_the_child_along_and_the_state_is_true
     assert pids_with(str(socket))
     start(service)
     until(lambda: len(pids_with(str(socket))) == 1, "the child's child gone")
+
+
+def test_a_supervisor_whose_folder_is_swept_away_ends_and_takes_the_child_along(service: Service) -> None:
+    start(service)
+    proc, owner = child(service), service.supervisor()
+    assert owner
+    shutil.rmtree(service.folder)
+    until(lambda: not proc.alive() and not owner.alive(), "both gone")
+    assert not service.folder.exists()
 
 
 def test_stopping_while_a_restart_is_waited_for_ends_it(service: Service, tmp_path: Path) -> None:

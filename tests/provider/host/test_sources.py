@@ -75,7 +75,10 @@ def project(tmp_path: Path) -> tuple[Path, str]:
 def test_a_wheel_is_fetched_by_its_hash_and_unpacked(job: Job, places: Places) -> None:
     files = get(job, places, SIX, SIX_FILES)
     assert (files / "six.py").stat().st_size == 34703
-    assert read_json(files.parent / "complete") == {"ref": SIX, "files": SIX_FILES}
+    marker = read_json(files.parent / "complete")
+    assert marker
+    assert marker["ref"] == SIX
+    assert marker["have"]["six.py"][0] == 34703
     assert sorted(p.name for p in files.parent.iterdir()) == ["complete", "files"]
 
 
@@ -193,6 +196,20 @@ def test_a_file_that_was_cut_short_since_is_fetched_again(job: Job, places: Plac
     files = get(job, places, ref, listing, base)
     (files / "m.gguf").write_text("cut")
     assert (get(job, places, ref, listing, base) / "m.gguf").read_bytes() == b"GGUF of the tests"
+
+
+def test_a_file_that_was_altered_or_taken_since_is_fetched_again_listed_or_not(
+    job: Job, places: Places, project: tuple[Path, str]
+) -> None:
+    base, ref = project
+    files = get(job, places, ref, base=base)
+    with (files / "m.gguf").open("r+b") as f:
+        f.write(b"XXXX")
+    assert (get(job, places, ref, base=base) / "m.gguf").read_bytes() == b"GGUF of the tests"
+    (files / "m.gguf").unlink()
+    assert (get(job, places, ref, base=base) / "m.gguf").read_bytes() == b"GGUF of the tests"
+    (files / "more").touch()
+    assert not (get(job, places, ref, base=base) / "more").exists()
 
 
 def test_a_listing_that_does_not_fit_leaves_what_others_use_in_place(
