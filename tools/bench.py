@@ -139,8 +139,10 @@ def front_over_engine(p: Project) -> None:
                     time.sleep(0.1)
                 front = Target(url=out["url"], key=out["api_key"])
                 ratios, speeds = [], []
-                for _ in range(ROUNDS + 1):
-                    a, b = (_speed(t, out["model"]) for t in (front, by_hand))
+                for i in range(2 * ROUNDS + 1):
+                    order = (front, by_hand) if i % 2 else (by_hand, front)
+                    speed = {target: _speed(target, out["model"]) for target in order}
+                    a, b = speed[front], speed[by_hand]
                     ratios.append(a / b)
                     speeds.append(b)
             finally:
