@@ -8,7 +8,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from sluicegate.recipes.faults import RecipeError
-from sluicegate.recipes.files import find_recipe, read_lock, read_recipe, recipe_folders
+from sluicegate.recipes.files import find_recipe, locks_of, read_lock, read_recipe, recipe_folders
 from sluicegate.recipes.model import Recipe
 from sluicegate.recipes.pins import pins_of
 from sluicegate.recipes.relock import relock
@@ -44,7 +44,7 @@ def lock_of(name: str, project: Path) -> Path:
     folders = recipe_folders(project)
     recipe_path = find_recipe(name, folders)
     recipe, sha256 = read_recipe(recipe_path)
-    for path in sorted((recipe_path.parent / "locks").glob(f"{recipe_path.stem}-{'[0-9a-f]' * 12}.json")):
+    for path in locks_of(recipe_path):
         if read_lock(path)[0].recipe_sha256 == sha256:
             return path
     _refuse_unresolvable(name, recipe)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from .engines import adapter
 from .faults import Fault, Faults, RecipeError
-from .files import find_recipe, lock_file, pin_command, read_lock, read_recipe, recipe_names
+from .files import find_recipe, lock_file, locks_of, pin_command, read_lock, read_recipe, recipe_names
 from .sources import FileRef, ImageRef, WheelRef, parse_ref
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def check_all(folders: Sequence[Path]) -> list[Fault]:
         except RecipeError as error:
             faults += error.faults
             continue
-        for lock_path in sorted(path.parent.glob(f"locks/{path.stem}-{'[0-9a-f]' * 12}.json")):
+        for lock_path in locks_of(path):
             try:
                 lock, digest = read_lock(lock_path)
             except RecipeError as error:

@@ -73,6 +73,11 @@ def lock_file(recipe_name: str, lock_digest: str, folder: Path) -> Path:
     return folder / model / "locks" / f"{short}-{lock_digest.removeprefix('sha256:')[:12]}.json"
 
 
+def locks_of(recipe_path: Path) -> list[Path]:
+    """Every lock beside a recipe's file, by name: not those of a recipe whose name only begins alike."""
+    return sorted((recipe_path.parent / "locks").glob(f"{recipe_path.stem}-{'[0-9a-f]' * 12}.json"))
+
+
 def find_lock(recipe_name: str, lock_digest: str, folders: Sequence[Path]) -> Path:
     """The lock's file by its digest (`sha256:<64 hex>`). Raises RecipeError naming the locks this recipe has."""
     model, short = split_name(recipe_name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluicegate.components import sections
+from sluicegate.components import sections, settings
 from sluicegate.provider import front
 from sluicegate.provider.host import caddyfile
 from sluicegate.provider.host.caddyfile import FrontFailed
@@ -19,8 +19,9 @@ def test_config_plugin_and_host_have_the_same_rules_for_paths_and_domains() -> N
 
 
 @pytest.mark.parametrize("key", ["0123456789abcdef*", "0123456789 abcdef", "0123456789abcd\n\n\n"])
-def test_plugin_and_host_refuse_the_same_keys(key: str, tmp_path) -> None:  # type: ignore[no-untyped-def] # a fixture
+def test_config_plugin_and_host_refuse_the_same_keys(key: str, tmp_path) -> None:  # type: ignore[no-untyped-def] # a fixture
     inputs = {"apiKey": key, "paths": ["/v1/*"]}
     assert [name for name, _ in front.Front().check(inputs)] == ["apiKey"]
+    assert not settings.KEY.fullmatch(key)
     with pytest.raises(FrontFailed, match="key: not usable"):
         caddyfile.check(Places(tmp_path, tmp_path, "s"), inputs | {"hold_s": 1, "key": key})

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -23,7 +22,7 @@ from typing import Any
 import requests
 import yaml
 
-from sluicegate.recipes.files import find_lock, read_lock, read_recipe, recipe_folders, write_lock
+from sluicegate.recipes.files import locks_of, read_lock, read_recipe, recipe_folders, write_lock
 from sluicegate.recipes.locks import build_lock
 from sluicegate.recipes.pins import pins_of
 from tools import environment
@@ -78,7 +77,7 @@ class Project:
         """Point the stack at a recipe's lock, as `recipe pin` would; the lock's digest."""
         folders = recipe_folders(self.folder)
         model, _, name = recipe.partition("/")
-        path = next(p for f in folders for p in sorted((f / model / "locks").glob(f"{name}-{'[0-9a-f]' * 12}.json")))
+        path = next(p for f in folders for p in locks_of(f / model / f"{name}.yaml"))
         lock, digest = read_lock(path)
         self.config |= {"recipe": recipe, "pins": pins_of(lock, digest).as_config()}
         self.write()
@@ -96,7 +95,7 @@ class Project:
         own.mkdir(parents=True, exist_ok=True)
         (own / f"{name}.yaml").write_text(yaml.safe_dump(recipe))
         parsed, sha256 = read_recipe(own / f"{name}.yaml")
-        base_lock, _ = read_lock(next((shipped / model / "locks").glob(f"{old}-{'[0-9a-f]' * 12}.json")))
+        base_lock, _ = read_lock(locks_of(shipped / model / f"{old}.yaml")[0])
         e = base_lock.engine
         for stale in (own / "locks").glob(f"{name}-*.json"):
             stale.unlink()
@@ -254,10 +253,3 @@ def until(what: str, true: Any, seconds: float = 60) -> None:
     while not true():
         assert time.monotonic() < end, f"not within {seconds:g} s: {what}"
         time.sleep(0.1)
-
-
-def diagnostics(result: Result) -> str:
-    return re.sub(r"\s+", " ", result.text)
-
-
-__all__ = ["DEADLINE_S", "ROOT", "SHARED", "Project", "Result", "Trickle", "diagnostics", "find_lock", "post", "until"]
