@@ -6,9 +6,10 @@ import fcntl
 import hashlib
 import json
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,17 @@ def tail(path: Path, lines: int, limit: int = 1 << 16) -> list[str]:
             return f.read().decode(errors="replace").splitlines()[-lines:]
     except FileNotFoundError:
         return []
+
+
+def files_in(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """Every regular file below `folder`; what another process takes away meanwhile is left out, never an error."""
+    for place, _, names in os.walk(folder):
+        for name in names:
+            path = Path(place, name)
+            with suppress(FileNotFoundError, NotADirectoryError):
+                found = path.stat()
+                if stat.S_ISREG(found.st_mode):
+                    yield path, found
 
 
 class Busy(Exception):

@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 
 from .errand import Errand, FetchError
+from .files import files_in
 from .processes import die_with_parent
 
 
@@ -53,7 +54,7 @@ def from_pypi(errand: Errand) -> None:
         )
         try:
             while pip.poll() is None:
-                errand.progress(_bytes_in(part))
+                errand.progress(sum(stat.st_size for _, stat in files_in(part)))
                 errand.job.sleep(0.25)
         finally:
             if pip.poll() is None:
@@ -91,13 +92,3 @@ def _pip_error(ref: str, said: str) -> FetchError:
     if "No matching distribution" in said and "from versions: none" not in said and "connection" not in said.lower():
         return FetchError("not found", f"{ref}: the package index has no such version: {said.splitlines()[-1]}")
     return FetchError("network", f"{ref}: {said[-400:]}", transient=True)
-
-
-def _bytes_in(folder: Path) -> int:
-    total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.stat().st_size if path.is_file() else 0
-        except FileNotFoundError:
-            continue
-    return total

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .files import Busy, link_atomic, locked, read_json, write_json
+from .files import Busy, files_in, link_atomic, locked, read_json, write_json
 from .places import Places, short
 from .service import Service
 
@@ -135,8 +135,7 @@ def _folders(place: Path) -> list[Path]:
 
 def cache_bytes(root: Path) -> int:
     """Bytes of every fetched source and compile cache."""
-    files = (p for name in ("sources", "compile") for p in (root / name).rglob("*"))
-    return sum(p.stat().st_size for p in files if p.is_file())
+    return sum(stat.st_size for name in ("sources", "compile") for _, stat in files_in(root / name))
 
 
 def note_wanted(places: Places, digest: str, lock: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .errand import Errand, FetchError
-from .files import locked, read_json, sha256_of, write_json
+from .files import files_in, locked, read_json, sha256_of, write_json
 from .jobs import Job
 from .places import Places
 from .pypi import from_pypi
@@ -60,12 +60,8 @@ def _is_complete(place: Path, entry: dict[str, Any]) -> bool:
 
 def _have(files: Path) -> dict[str, list[int]]:
     """Path -> bytes, time of the last change (ns) and inode of each file: what a write to it cannot leave alike."""
-    found = {}
-    for path in sorted(files.rglob("*")):
-        if path.is_file():
-            stat = path.stat()
-            found[str(path.relative_to(files))] = [stat.st_size, stat.st_mtime_ns, stat.st_ino]
-    return found
+    kept = ((path.relative_to(files), stat) for path, stat in files_in(files))
+    return {str(path): [stat.st_size, stat.st_mtime_ns, stat.st_ino] for path, stat in sorted(kept)}
 
 
 def _size(path: Path) -> int:

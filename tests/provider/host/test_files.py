@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+import threading
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from sluicegate.provider.host.files import Busy, link_atomic, locked, read_json, tail, write_atomic, write_json
+from sluicegate.provider.host.files import Busy, files_in, link_atomic, locked, read_json, tail, write_atomic, write_json
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[1]", b"3", b"null", b"\xff\xfe"])
@@ -40,6 +42,29 @@ def test_the_tail_of_a_file_is_its_last_lines(tmp_path: Path) -> None:
     assert tail(tmp_path / "f", 2) == ["998", "999"]
     assert tail(tmp_path / "f", 100, limit=8) == ["998", "999"]
     assert tail(tmp_path / "absent", 2) == []
+
+
+def test_files_are_listed_while_others_come_and_go(tmp_path: Path) -> None:
+    (tmp_path / "kept").write_text("kept")
+    (tmp_path / "link").symlink_to("nowhere")
+    over = threading.Event()
+
+    def come_and_go() -> None:
+        while not over.is_set():
+            (tmp_path / "a/b/c").mkdir(parents=True)
+            (tmp_path / "a/b/c/f").touch()
+            shutil.rmtree(tmp_path / "a")
+
+    other = threading.Thread(target=come_and_go)
+    other.start()
+    try:
+        for _ in range(2000):
+            found = {path.name: stat.st_size for path, stat in files_in(tmp_path)}
+            assert found.pop("f", 0) == 0
+            assert found == {"kept": 4}
+    finally:
+        over.set()
+        other.join()
 
 
 def test_a_lock_keeps_others_out_and_names_its_holder(tmp_path: Path) -> None:
