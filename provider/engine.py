@@ -97,7 +97,7 @@ class Engine(Resource):
     def _serve(self, run: Run, new: Values, old: Values) -> Values:
         """Make `new` serve; outputs when it does. Raises FailedError when the old one serves, else NothingServes."""
         host, tell = _host(new), Teller(run)
-        for job in host.ask("status")["jobs"]:
+        for job in host.ask("status", {"engine": False})["jobs"]:
             run.say(f"a job of an earlier run is still at it: {job}")
             host.follow(run, job, tell)
         spec = _spec(new, old["token"])

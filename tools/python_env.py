@@ -55,6 +55,8 @@ def prepare() -> None:
     _run([*uv, *sync], "installing requirements/dev.txt", told)
     editable = ["--no-deps", "--no-build-isolation", "--editable", str(ROOT)]
     _run([*uv, "install", *python, *editable], "installing the project", told)
+    rooms = [str(ROOT / room) for room in ("cli", "components", "provider", "race", "recipes")]
+    _run([str(VENV_PYTHON), "-m", "compileall", "-q", *rooms], "compiling the rooms")
     stamps.write(STAMP, wanted())
     say(f"python: ready in {time.monotonic() - started:.0f} s")
 

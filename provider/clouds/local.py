@@ -1,25 +1,35 @@
-"""This very machine: the host program runs as a child process, the claim is a folder with the stack's id and token."""
+"""This very machine: the host program is called in this process, the claim is a folder with the stack's id and token.
+
+What must outlive a run of pulumi (jobs, engine, front) the host program itself starts as processes of their own.
+"""
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ..host import verbs
 from ..host.places import default_root
-from ..hostclient import Host
+from ..hostclient import Host, HostError
 
-COMMAND = [sys.executable, "-P", "-m", "sluicegate.provider.host"]
+
+class ThisMachine(Host):
+    def lines(self, verb: str, spec: dict[str, Any]) -> Iterator[str]:
+        try:
+            yield from verbs.lines(verb, spec)
+        except Exception as e:
+            raise HostError(str(e) or type(e).__name__, type(e).__name__) from e
 
 
 def connect(host: dict[str, Any]) -> Host:
-    return Host(COMMAND, {"root": host["root"], "run": host["run"], "stack": host["stack"]})
+    return ThisMachine({"root": host["root"], "run": host["run"], "stack": host["stack"]})
 
 
 def claim(inputs: dict[str, Any], token: str) -> dict[str, Any]:
     """Make or adopt the stack's folder; what Machine's outputs need of it. Raises HostError when it is another's."""
     spec = {"root": inputs.get("root"), "stack": inputs["stack"], "stack_id": inputs["stackId"], "token": token}
-    there = Host(COMMAND, {}).ask("claim", spec)
+    there = ThisMachine({}).ask("claim", spec)
     return {
         "address": "127.0.0.1",
         "zone": "local",
@@ -59,4 +69,4 @@ def empty_disk(disk: dict[str, Any]) -> list[str]:
 
 
 def _disk(disk: dict[str, Any]) -> Host:
-    return Host(COMMAND, {"root": disk["where"], "run": disk["where"], "stack": ""})
+    return ThisMachine({"root": disk["where"], "run": disk["where"], "stack": ""})

@@ -8,7 +8,6 @@ import math
 import os
 import re
 import socket
-import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -37,6 +36,8 @@ class Target:
             return _UnixConnection(self.socket, budget_s)
         parts = urlsplit(self.url)
         if parts.scheme == "https":
+            import ssl  # here: every verb that asks an engine's socket would wait for it
+
             context = ssl.create_default_context()
             return http.client.HTTPSConnection(parts.netloc, timeout=budget_s, context=context)
         return http.client.HTTPConnection(parts.netloc, timeout=budget_s)

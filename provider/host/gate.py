@@ -16,6 +16,7 @@ from .engine_http import Target, Unanswered, get, get_json, metrics
 
 POLL_S = 0.02
 LAST_WORDS_S = 0.2  # a connection breaks a moment before the process that held it is seen to be gone
+AFTERMATH_S = 0.05  # what a completion breaks, it breaks at its end
 LONG_PROMPT_TOKENS = 2100  # above 2,048, where another attention path can be taken
 
 
@@ -130,7 +131,7 @@ def _model(target: Target, engine: dict[str, Any], model: str) -> str:
 
 
 def _completion(watch: Watch, target: Target, engine: dict[str, Any], model: str, keep: list[Completion]) -> str:
-    seen = ask(target, model, engine["prompts"]["plain"], 16, _budget(watch, 120))
+    seen = ask(target, model, engine["prompts"]["plain"], 4, _budget(watch, 120))
     if engine.get("fingerprint") and seen.fingerprint != engine["fingerprint_value"]:
         raise Unanswered(f"fingerprint {seen.fingerprint!r}, expected {engine['fingerprint_value']!r}")
     keep.append(seen)
@@ -166,16 +167,18 @@ def _speculation(watch: Watch, target: Target, engine: dict[str, Any], model: st
 
 
 def _steady(watch: Watch, target: Target, engine: dict[str, Any]) -> str:
-    seconds = float(engine["steady_s"])
-    end = time.monotonic() + seconds
-    while time.monotonic() < end and not watch.exited():
-        watch.pause(min(0.1, max(0.0, end - time.monotonic())))
+    """Still the same process `steady_s` after it first answered, and a moment after its last completion."""
+    first, last = watch.passed_at["port"], time.monotonic()
+    end = max(first + float(engine["steady_s"]), last + AFTERMATH_S)
+    while (left := end - time.monotonic()) > 0 and not watch.exited():
+        watch.pause(min(0.1, left))
     status, _ = get(target, engine["health"], 5)
+    since = f"{time.monotonic() - first:.1f} s after it first answered"
     if status != 200:
-        raise Unanswered(f"HTTP {status} after {seconds} s")
+        raise Unanswered(f"HTTP {status} {since}")
     if watch.exited():
         raise Unanswered(f"{engine['health']} answered 200 without it")
-    return f"same process, still answering {seconds} s later"
+    return f"same process, still answering {since}"
 
 
 def _budget(watch: Watch, most_s: float) -> float:

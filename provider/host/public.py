@@ -31,7 +31,7 @@ def public(job: Job, service: Service, url: str, spec: dict[str, Any]) -> str:
         if service.exited():
             raise FrontFailed("caddy exited; see its log", True)
         try:
-            seen = ask(target, spec["model"], "Say hello.", 8, min(60.0, left))
+            seen = ask(target, spec["model"], "Say hello.", 4, min(60.0, left))
         except Unanswered as e:
             last = str(e)
             job.sleep(0.1)

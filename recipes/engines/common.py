@@ -17,7 +17,7 @@ MEND = "edit the recipe, then pin it again"
 PREDICTABLE = "Repeat this list exactly, twice:\n" + "\n".join(
     f"{n}. The quick brown fox number {n} jumps over the lazy dog." for n in range(1, 9)
 )
-PLAIN = "Say in one short sentence what a sluice gate is."
+PLAIN = "Say hello."  # the front asks the same, and an engine that caches prefixes answers it at once
 
 
 def refuse_owned(faults: Faults, args: Iterable[str], owned: dict[str, str]) -> None:

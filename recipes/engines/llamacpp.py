@@ -103,7 +103,7 @@ def host_facts(recipe: Recipe) -> dict[str, Any]:
         },
         "fingerprint": False,
         "check": ["--check"],  # makes the runner look at its command line and its files' headers, and exit
-        "steady_s": 1.0,
+        "steady_s": 0.3,
         "drain_s": 30.0,
         "stop_s": 5.0,
         "patterns": PATTERNS,

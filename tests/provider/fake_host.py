@@ -35,7 +35,7 @@ class FakeHost:
     jobs: dict[str, Any] = field(default_factory=dict)
     asked: list[tuple[str, Any]] = field(default_factory=list)
 
-    def ask(self, verb: str, spec: Values | None = None, limit_s: float = 0) -> Any:
+    def ask(self, verb: str, spec: Values | None = None) -> Any:
         self.asked.append((verb, spec))
         answer = self.answers.get(verb, STATUS if verb == "status" else {"done": True})
         if isinstance(answer, list):

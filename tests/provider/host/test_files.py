@@ -11,7 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from sluicegate.provider.host.files import Busy, files_in, link_atomic, locked, read_json, tail, write_atomic, write_json
+from sluicegate.provider.host.files import (
+    Busy,
+    files_in,
+    link_atomic,
+    locked,
+    read_json,
+    tail,
+    write_atomic,
+    write_json,
+)
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[1]", b"3", b"null", b"\xff\xfe"])

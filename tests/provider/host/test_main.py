@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from sluicegate.provider.host.__main__ import NEEDS, VERBS
-from tests.provider.host.kit import CHECKOUT, HOST, Stack, verb
+from sluicegate.provider.host.verbs import JOBS, NEEDS, VERBS
+from tests.provider.host.kit import CHECKOUT, Stack, verb
 from tests.skips import cannot_here
 
 PLACED = {"places": {"root": "/nowhere", "run": "/nowhere/run", "stack": "p.s"}}
@@ -40,10 +40,10 @@ def test_stdin_that_is_no_json_is_said_to_be(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["[]", "3", "null", '"status"'])
 def test_json_that_is_no_object_is_said_to_be(text: str) -> None:
-    assert refused("status", text).startswith("stdin is no JSON object but ")
+    assert refused("status", text).startswith("the spec is no JSON object but ")
 
 
-@pytest.mark.parametrize("name", sorted(NEEDS))
+@pytest.mark.parametrize("name", sorted(NEEDS.keys() - {"probe"}))
 def test_every_missing_key_of_a_spec_is_named_and_no_job_started(name: str) -> None:
     said = refused(name, "{}")
     assert said == f"the spec of `{name}` lacks {', '.join(NEEDS[name])}"
@@ -57,10 +57,10 @@ def test_a_key_that_is_missing_deep_inside_is_named_by_its_path(stack: Stack) ->
 
 
 def test_every_verb_that_takes_a_spec_says_what_it_needs() -> None:
-    assert VERBS.keys() - NEEDS.keys() == {"probe"}
+    assert NEEDS.keys() == {*VERBS, *JOBS, "follow"}
 
 
-@pytest.mark.parametrize("words", [(), ("/nowhere",), ("/nowhere", "-1"), ("/nowhere", "x"), ("/nowhere", "0", "0")])
+@pytest.mark.parametrize("words", [("/nowhere",), ("/nowhere", "-1"), ("/nowhere", "x"), ("/nowhere", "0", "0")])
 def test_following_without_a_folder_and_an_offset_is_a_usage_error(words: tuple[str, ...]) -> None:
     assert refused("follow", "", *words) == "usage: follow JOB_FOLDER OFFSET"
 
@@ -138,9 +138,3 @@ def test_it_runs_as_one_file_with_the_oldest_python_that_hosts_may_have(tmp_path
     argv, app = [python, "-m", "sluicegate.provider.host", "probe"], tmp_path / "app"
     done = subprocess.run(argv, cwd=app, input="{}", capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["system"] == "Linux"
-
-
-def test_the_command_is_the_one_that_the_provider_runs() -> None:
-    from sluicegate.provider.clouds.local import COMMAND
-
-    assert COMMAND == HOST
