@@ -26,9 +26,12 @@ class ConfigFaults(Faults):
         """Whether something was found wrong with this very key."""
         return any(fault.key == key for fault in self.found)
 
-    def remove(self, path: str) -> str:
-        """The command that takes a key out."""
-        return f"pulumi config rm {self._named(path)} --stack {self._stack}"
+    def remove(self, path: str, *, whole: bool = False) -> str:
+        """The command that takes a key out; `whole`: `path` is a key as it stands in the file, dots and all."""
+        if not path.isprintable() or path.endswith('\\"]'):  # no shell or no `--path` takes it (a backslash at its end)
+            return f"take the key out of Pulumi.{self._stack}.yaml"
+        named = shlex.quote(self._prefix + path) if whole else self._named(path)
+        return f"pulumi config rm {named} --stack {self._stack}"
 
     def put(self, path: str, value: str) -> str:
         """The command that sets a key."""
@@ -43,8 +46,8 @@ class ConfigFaults(Faults):
     def shown(self) -> Iterator[Fault]:
         """What was found, as it may be printed."""
         for fault in self.found:
-            top, *inner = fault.key.split(".")
-            hide = top in self._secret or top in _NEVER_SHOWN or any(map(_SECRET_NAME.search, [top, *inner]))
+            names = re.split(r'[.\[\]"]+', fault.key)
+            hide = {fault.key, names[0]} & {*self._secret, *_NEVER_SHOWN} or any(map(_SECRET_NAME.search, names))
             known = fault.value is None or fault.value == "[in clear]"
             yield replace(fault, value=HIDDEN if hide and not known else _without_secrets(fault.value))
 

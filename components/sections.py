@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
@@ -11,6 +10,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 from pydantic_core import ValidationError
+
+from sluicegate.recipes.faults import step
 
 from .config_faults import ConfigFaults
 
@@ -108,7 +109,7 @@ def read_section(model: type[Any], key: str, values: Mapping[str, Any], faults: 
             faults.add(key, None, "shallower nesting", faults.remove(key))
             return None
         for item in error.errors(include_url=False, include_context=False):
-            path = key + "".join(f"[{part}]" if isinstance(part, int) else _step(part) for part in item["loc"])
+            path = key + "".join(f"[{part}]" if isinstance(part, int) else step(part) for part in item["loc"])
             if item["type"] == "extra_forbidden":
                 allowed = "one of: " + ", ".join(to_camel(name) for name in model.model_fields)
                 faults.add(path, item["input"], allowed, faults.remove(path))
@@ -116,10 +117,6 @@ def read_section(model: type[Any], key: str, values: Mapping[str, Any], faults: 
                 first = f"{path}[0]" if item["type"] == "tuple_type" else path
                 faults.add(path, item["input"], _allowed(item["msg"]), faults.put(first, "VALUE"))
         return None
-
-
-def _step(name: str) -> str:
-    return f".{name}" if re.fullmatch(r"\w+", name) else '["{}"]'.format(name.replace('"', '\\"'))
 
 
 def _allowed(message: str) -> str:

@@ -65,7 +65,7 @@ def load(stack: str, project_name: str, project: Path, raw: Mapping[str, str], s
     faults = ConfigFaults(stack, prefix, secret)
     values = {k: v for k, v in ((k, _parsed(k, v, faults)) for k, v in mine.items()) if v is not None}
     for key in sorted(set(mine) - set(KEYS)):
-        faults.add(key, mine[key], f"one of: {', '.join(KEYS)}", faults.remove(key))
+        faults.add(key, mine[key], f"one of: {', '.join(KEYS)}", faults.remove(key, whole=True))
     for key in sorted(set(SECRETS) & set(mine) - secret):
         faults.add(key, "[in clear]", "a secret", f"pulumi config set --secret {prefix}{key} --stack {stack}")
     for key in sorted(secret & set(mine) & set(KEYS) - {*SECRETS, "hostSetup"}):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -21,7 +22,8 @@ class Fault:
         shown = "nothing" if self.value is None else repr(self.value)
         if len(shown) > _SHOWN:
             shown = shown[: _SHOWN - 1] + "…"
-        return f"{self.key}: found {shown}; allowed: {self.allowed}; to mend: {self.mend}"
+        key = self.key if self.key.isprintable() else repr(self.key)[1:-1]  # one line a fault, whatever a key holds
+        return f"{key}: found {shown}; allowed: {self.allowed}; to mend: {self.mend}"
 
 
 class RecipeError(ValueError):
@@ -30,6 +32,11 @@ class RecipeError(ValueError):
     def __init__(self, faults: Iterable[Fault]) -> None:
         self.faults: tuple[Fault, ...] = tuple(faults)
         super().__init__("\n".join(str(fault) for fault in self.faults))
+
+
+def step(name: str) -> str:
+    """A key below another as `pulumi config … --path` reads it: `.name`, or `["a.b"]` for what is no plain word."""
+    return f".{name}" if re.fullmatch(r"\w+", name) else '["{}"]'.format(name.replace('"', '\\"'))
 
 
 class Faults:

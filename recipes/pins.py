@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .faults import Faults, RecipeError
+from .faults import Faults, RecipeError, step
 from .files import find_lock, find_recipe, pin_command, read_lock, read_recipe
 from .sources import SHA256, parse_pin, pin_text
 
@@ -91,7 +91,8 @@ def _form(pins: object, mend: str, faults: Faults) -> set[str]:
     wrong: set[str] = set()
     for key in pins:
         if key not in _KEYS:
-            faults.add(f"pins.{key}", pins[key], f"one of: {', '.join(_KEYS)}", "remove it from the stack's config")
+            allowed = f"one of: {', '.join(_KEYS)}"
+            faults.add(f"pins{step(key)}", pins[key], allowed, "remove it from the stack's config")
     for key in _REQUIRED:
         if pins.get(key) is None:
             faults.add(f"pins.{key}", None, "required", mend)

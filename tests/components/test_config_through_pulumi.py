@@ -16,6 +16,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return Project(tmp_path_factory.mktemp("config"))
 
 
+ODD_KEYS = ("wieghts", "a.b", "a", "a[0]", 'say "no"', "it's", "$(id)", "a: b", "")
+
+
 def previewed(project: Project) -> str:
     done = project.run("preview")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -63,11 +66,12 @@ def test_the_commands_of_the_message_mend_the_config(project: Project) -> None:
     project.write(
         cloud="moon", recipie="x", acceptance="sometimes", cache={"sizeGb": 2, "a.b": 1},
         endpoint={"retry": -1, "foo": 1}, machine={"maxPrice": "dear", "root": ".data"},
-        pins=project.dev["config"]["sluicegate:pins"] | {"wieghts": "x"},
+        pins=project.dev["config"]["sluicegate:pins"] | dict.fromkeys(ODD_KEYS, "x"),
+        **{"so.so": "x", "so[0]": "x"},
     )  # fmt: skip
     said = project.run("preview").stdout
     mends = re.findall(r"to mend: (pulumi config (?:set|rm).*)$", said, re.M)
-    assert len(mends) == 8
+    assert len(mends) == 9 + len(ODD_KEYS)
     for mend in mends:
         command = mend.replace("VALUE", "1").replace("COMMAND", "true")
         done = project.run(shell=command)

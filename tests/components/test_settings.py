@@ -157,6 +157,13 @@ def test_a_section_with_a_secret_inside_is_shown_by_its_keys_only(tmp_path: Path
     }
 
 
+def test_a_secret_under_a_key_with_dots_or_in_a_map_under_one_is_not_shown(tmp_path: Path) -> None:
+    config = GOOD | {"my.thing": "SECRET-1", "cache": {"a.b": "SECRET-2"}, "machine": {"my.token": "SECRET-3"}}
+    found = faults(config, tmp_path, {"my.thing", "cache"})
+    assert {"my.thing", 'cache["a.b"]', 'machine["my.token"]'} <= set(found)
+    assert "SECRET" not in message(config, tmp_path, {"my.thing", "cache"})
+
+
 def test_a_number_may_be_text_as_pulumi_config_set_makes_one_of_it(tmp_path: Path) -> None:
     settings = read(GOOD | {"machine": {"price": "0.5"}, "endpoint": {"keyOverlapS": "0"}}, tmp_path)
     assert (settings.machine.price, settings.endpoint.key_overlap_s) == (0.5, 0)
