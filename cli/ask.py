@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import requests
 
-from .stack import CliError, one_line, outputs
+from .stack import CliError, as_typed, one_line, outputs
 
 CONNECT_S, SILENCE_S = 5, 300  # a request may be held while an engine is being changed
 
@@ -29,7 +29,7 @@ class Heard:
 
 def run(options: Namespace) -> int:
     found = outputs(options.stack)
-    return ask(found["url"], found["model"], found["api_key"], options.question, options.max_tokens)
+    return ask(found["url"], found["model"], found["api_key"], as_typed(options.question), options.max_tokens)
 
 
 def ask(url: str, model: str, key: str, question: str, max_tokens: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -62,8 +63,16 @@ def parser() -> argparse.ArgumentParser:
     return p
 
 
+def replace_what_cannot_be_shown() -> None:
+    """Answers and names hold characters that a terminal's encoding may lack: a `?` for each, never a trace."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
 def main() -> None:
     """Run a subcommand; exit code 0, 1 for a fault, 2 for a wrong command line, 130 for ^C."""
+    replace_what_cannot_be_shown()
     options = parser().parse_args()
     try:
         code = options.run(options)

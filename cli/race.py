@@ -12,7 +12,7 @@ from sluicegate.race.race_command import run_race
 from sluicegate.race.report_command import run_report
 from sluicegate.race.targets import Target, parse_target
 
-from .stack import outputs
+from .stack import as_typed, outputs
 
 _STACK_HELP = (
     "a stack's endpoint; after a comma what its outputs do not tell: precision=fp8, hardware='1x H100', hourly=USD"
@@ -34,11 +34,16 @@ def add(subparsers: _SubParsersAction[Any]) -> None:
 
 
 def _race(options: Namespace) -> int:
-    return guarded(lambda: run_race(options, [stack_target(spec) for spec in options.stack]))
+    return guarded(lambda: run_race(options, _stacks(options)))
 
 
 def _load(options: Namespace) -> int:
-    return guarded(lambda: run_load(options, [stack_target(spec) for spec in options.stack]))
+    return guarded(lambda: run_load(options, _stacks(options)))
+
+
+def _stacks(options: Namespace) -> list[Target]:
+    options.target = [as_typed(spec) for spec in options.target]
+    return [stack_target(spec) for spec in options.stack]
 
 
 def stack_target(spec: str) -> Target:

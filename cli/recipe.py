@@ -75,6 +75,6 @@ def old_pins(project: Path, stack: str) -> dict[str, object]:
     import yaml
 
     path = project / f"Pulumi.{stack.rpartition('/')[2]}.yaml"
-    config = (yaml.safe_load(path.read_text()) or {}).get("config") or {} if path.exists() else {}
+    config = (yaml.safe_load(path.read_bytes()) or {}).get("config") or {} if path.exists() else {}
     found = [v for k, v in config.items() if k.endswith(":pins") and isinstance(v, dict)]
     return dict(found[0]) if found else {}

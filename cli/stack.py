@@ -56,7 +56,7 @@ def environ(project: Path) -> dict[str, str]:
     lines = project / ".tools" / "env"
     if not lines.is_file() or "PULUMI_HOME" in env:
         return env
-    for key, _, value in (line.partition("=") for line in lines.read_text().splitlines()):
+    for key, _, value in (line.partition("=") for line in os.fsdecode(lines.read_bytes()).splitlines()):
         if key == "PATH_PREFIX":
             env["PATH"] = os.pathsep.join([value, env.get("PATH", os.defpath)])
         elif key and not (key == "PULUMI_CONFIG_PASSPHRASE" and "PULUMI_CONFIG_PASSPHRASE_FILE" in env):
@@ -71,8 +71,9 @@ def pulumi(project: Path, *arguments: str) -> str:
         raise CliError("no pulumi on PATH: run `make setup`, or install it from pulumi.com")
     command = ["pulumi", *arguments, "--non-interactive"]
     done = subprocess.run(
-        command, cwd=project, env=env, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
-    )
+        command, cwd=project, env=env, capture_output=True, encoding="utf-8", errors="replace", check=False,
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
     if done.returncode:
         raise CliError(f"pulumi {arguments[0]}: {_complaint(done.stderr)}")
     return done.stdout
@@ -98,6 +99,11 @@ def one_line(text: str) -> str:
     """What another program said, as part of one line of ours."""
     flat = re.sub(r"[\s\x00-\x1f\x7f]+", " ", text).strip()
     return flat if len(flat) <= 300 else f"{flat[:299]}…"
+
+
+def as_typed(word: str) -> str:
+    """A word of the command line as it was typed, where the locale could not read it."""
+    return os.fsencode(word).decode(errors="replace")
 
 
 def chosen(project: Path, name: str | None) -> str:

@@ -166,7 +166,7 @@ def _record(locked: Locked, folders: list[Path]) -> Path | None:
     for folder in folders:
         path = folder / model / "accepted" / file
         try:
-            if json.loads(path.read_text())["lock"] == locked.digest:
+            if json.loads(path.read_bytes())["lock"] == locked.digest:
                 return path
         except (OSError, ValueError, KeyError, TypeError):
             continue

@@ -11,7 +11,6 @@ import os
 import platform
 import statistics
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -25,6 +24,7 @@ from typing import Any
 from sluicegate.provider.host.completion import complete
 from sluicegate.provider.host.engine_http import Target, Unanswered, get
 from tests.stack.harness import Project
+from tools.console import start
 from tools.paths import ROOT
 
 ROUNDS = 7
@@ -198,4 +198,4 @@ def _cpu() -> str:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    start(main)

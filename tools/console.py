@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import queue
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 EVERY_S = 10.0
 
@@ -32,8 +34,9 @@ def run_with_progress(
     started = time.monotonic()
     lines: queue.Queue[str | None] = queue.Queue()
     process = subprocess.Popen(
-        command, cwd=cwd, env=env, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
+        command, cwd=cwd, env=env, encoding="utf-8", errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )  # fmt: skip
 
     def read() -> None:
         assert process.stdout is not None
@@ -58,6 +61,17 @@ def run_with_progress(
     if process.wait() != 0:
         tail = "\n".join(f"  {line}" for line in seen[-12:])
         raise SetupError(f"{what} failed (exit {process.returncode}) after {time.monotonic() - started:.0f} s:\n{tail}")
+
+
+def start(main: Callable[[list[str]], int | None]) -> NoReturn:
+    """Runs a program of this room: neither a character that the terminal's encoding lacks nor ^C ends in a trace."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 def fail(error: Exception) -> int:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 
-from tools.console import SetupError, fail, say
+from tools.console import SetupError, fail, say, start
 from tools.stack import exists, pulumi, since
 
 
@@ -33,4 +32,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    start(main)

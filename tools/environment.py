@@ -36,11 +36,11 @@ def lines(toolchain: list[Path], *, acquire_plugins: bool) -> dict[str, str]:
 def write(values: Mapping[str, str], path: Path = ENV_FILE) -> None:
     """Plain KEY=VALUE lines, replaced as a whole and only when they differ."""
     text = "".join(f"{key}={value}\n" for key, value in values.items())
-    if path.exists() and path.read_text() == text:
+    if path.exists() and path.read_bytes() == os.fsencode(text):
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_suffix(".new")
-    new.write_text(text)
+    new.write_bytes(os.fsencode(text))
     new.replace(path)
 
 
@@ -48,7 +48,7 @@ def read(path: Path = ENV_FILE) -> dict[str, str]:
     """The lines of `.tools/env`."""
     if not path.exists():
         raise FileNotFoundError(f"{path} is missing: run make setup")
-    return dict(line.split("=", 1) for line in path.read_text().splitlines() if line)
+    return dict(line.split("=", 1) for line in os.fsdecode(path.read_bytes()).splitlines() if line)
 
 
 def _exported_by_a_checkout(base: Mapping[str, str]) -> dict[str, str]:

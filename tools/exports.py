@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 from tools import environment
+from tools.console import start
 from tools.paths import ROOT, VENV
 
 
@@ -36,4 +37,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    start(main)

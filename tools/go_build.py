@@ -132,7 +132,9 @@ def _take_exec_script(go: str, module: Module, env: dict[str, str], work: Path) 
 def _output(command: list[str], cwd: Path | None = None, env: dict[str, str] | None = None) -> str:
     quiet = {**(env or os.environ), "GOTOOLCHAIN": "local"}
     try:
-        done = subprocess.run(command, cwd=cwd, env=quiet, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=cwd, env=quiet, capture_output=True, text=True, errors="surrogateescape", check=False
+        )
     except OSError as error:
         raise SetupError(f"{command[0]} does not run: {error}; correct PATH and run make setup again") from error
     return done.stdout.strip() if done.returncode == 0 else ""

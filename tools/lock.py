@@ -6,8 +6,8 @@ The files name no index, so that each machine uses its own settings. Run: make l
 from __future__ import annotations
 
 import subprocess
-import sys
 
+from tools.console import start
 from tools.paths import REQUIREMENTS, ROOT, VENV, versions
 
 EXTRAS = ("aws", "nebius")
@@ -35,4 +35,4 @@ def main(options: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    start(main)

@@ -36,7 +36,7 @@ class Versions:
 
 def versions(path: Path = VERSIONS_FILE) -> Versions:
     """Read the pinned versions."""
-    table = tomllib.loads(path.read_text())
+    table = tomllib.loads(path.read_text(encoding="utf-8"))
     return Versions(
         pulumi_minimum=table["pulumi"]["minimum"],
         pulumi=table["pulumi"]["cli"],

@@ -47,7 +47,9 @@ def printed_version(program: str) -> str:
     """What `pulumi version` prints; empty when it does not run."""
     env = {**os.environ, "PULUMI_SKIP_UPDATE_CHECK": "true"}
     try:
-        answer = subprocess.run([program, "version"], env=env, capture_output=True, text=True, timeout=20, check=False)
+        answer = subprocess.run(
+            [program, "version"], env=env, capture_output=True, text=True, errors="replace", timeout=20, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return answer.stdout.strip() if answer.returncode == 0 else ""

@@ -26,7 +26,7 @@ def sdk_version(name: str, packages: Path | None = None) -> str:
     for folder in folders:
         described = folder / f"pulumi_{name}" / "pulumi-plugin.json"
         if described.exists():
-            return str(json.loads(described.read_text())["version"])
+            return str(json.loads(described.read_bytes())["version"])
     raise FileNotFoundError(f"pulumi-{name} is not installed in {VENV}: run make setup")
 
 
@@ -58,7 +58,9 @@ def _install(name: str, toolchain: Toolchain) -> None:
         command = [toolchain.pulumi, "plugin", "install", "resource", name, version]
         env = {**os.environ, "PULUMI_HOME": str(PULUMI_HOME), "PULUMI_SKIP_UPDATE_CHECK": "true"}
         try:
-            done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
+            done = subprocess.run(
+                command, env=env, capture_output=True, encoding="utf-8", errors="replace", timeout=300, check=False
+            )
         except subprocess.TimeoutExpired:
             say(f"plugins: the official download of pulumi-{name} {version} took longer than 300 s")
         else:
@@ -76,6 +78,7 @@ def _install_stand_in(name: str, version: str) -> None:
     folder.mkdir(parents=True)
     launcher = folder / f"pulumi-resource-{name}"
     # exec: the engine signals the process it started, which must be the plugin itself.
-    launcher.write_text(f'#!/bin/sh\nexec "{VENV_PYTHON}" -P "{STAND_INS / "launch.py"}" {name} {version} "$@"\n')
+    text = f'#!/bin/sh\nexec "{VENV_PYTHON}" -P "{STAND_INS / "launch.py"}" {name} {version} "$@"\n'
+    launcher.write_bytes(os.fsencode(text))
     launcher.chmod(0o755)
     (folder / "stand-in").write_text(f"a stand-in for pulumi-{name} {version}; `make official` fetches the real one\n")

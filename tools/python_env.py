@@ -75,7 +75,7 @@ def uv_settings(pip_config: str, env: Mapping[str, str]) -> dict[str, str]:
 
 def _pip_config() -> str:
     command = [str(VENV_PYTHON), "-m", "pip", "config", "list"]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    return subprocess.run(command, capture_output=True, text=True, errors="surrogateescape", check=False).stdout
 
 
 def _usable() -> bool:
@@ -83,7 +83,9 @@ def _usable() -> bool:
     if not VENV_PYTHON.exists():
         return False
     probe = "import sys, pip; print(sys.prefix, sys.version_info >= (3, 11))"
-    answer = subprocess.run([VENV_PYTHON, "-c", probe], capture_output=True, text=True, check=False)
+    answer = subprocess.run(
+        [VENV_PYTHON, "-c", probe], capture_output=True, text=True, errors="surrogateescape", check=False
+    )
     return answer.stdout.split() == [str(VENV), "True"]
 
 
@@ -92,7 +94,9 @@ def _run(command: list[str], what: str, settings: Mapping[str, str] | None = Non
     env.pop("PYTHONHOME", None)
     # Also set by a shell that has another venv active; uv would follow it.
     env["VIRTUAL_ENV"] = str(VENV)
-    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env=env, cwd=ROOT, capture_output=True, encoding="utf-8", errors="replace", check=False
+    )
     if done.returncode != 0:
         tail = "\n".join(f"  {line}" for line in (done.stdout + done.stderr).strip().splitlines()[-15:])
         raise SetupError(f"{what} failed (exit {done.returncode}); mend what it says and run make setup again:\n{tail}")

@@ -8,11 +8,10 @@ from __future__ import annotations
 import argparse
 import fcntl
 import subprocess
-import sys
 from typing import TextIO
 
 from tools import environment, make_f16, pulumi_plugins, python_env, toolchain
-from tools.console import SetupError, fail, say
+from tools.console import SetupError, fail, say, start
 from tools.paths import ROOT, STATE, TOOLS, VENV_PYTHON
 from tools.pulumi_cli import Toolchain
 
@@ -45,7 +44,8 @@ def make_model() -> None:
         [VENV_PYTHON, "-m", "tools.make_f16"],
         cwd=ROOT,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
+        errors="replace",
         check=False,
         stdin=subprocess.DEVNULL,
     )
@@ -97,4 +97,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    start(main)

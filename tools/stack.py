@@ -24,8 +24,9 @@ def pulumi(*arguments: str, capture: bool = False) -> str:
     sys.stdout.flush()
     with patience():
         done = subprocess.run(
-            command, cwd=ROOT, env=env, text=True, capture_output=capture, check=False, stdin=subprocess.DEVNULL
-        )
+            command, cwd=ROOT, env=env, encoding="utf-8", errors="replace", capture_output=capture, check=False,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
     if done.returncode != 0:
         said = f"\n{done.stderr.strip()}" if capture else " (its words are above)"
         own = [key for key in environment.USERS_OWN if key in os.environ]

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tools.console import start
 from tools.paths import ROOT
 
 # Two workers: a test of a stack mostly waits. A file's tests share one deployed stack, so a file is not split.
@@ -23,4 +24,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    start(main)

@@ -29,7 +29,7 @@ def recorded() -> Toolchain | None:
     """The toolchain chosen earlier, if all it was chosen from is unchanged and it is still there."""
     if not RECORD.is_file():
         return None
-    record = json.loads(RECORD.read_text())
+    record = json.loads(os.fsdecode(RECORD.read_bytes()))
     chosen = Toolchain(**record["toolchain"])
     return chosen if record["wanted"] == wanted() and chosen.present() else None
 
@@ -41,7 +41,7 @@ def prepare(*, retry_downloads: bool) -> Toolchain:
         return chosen
     chosen = _choose()
     record = {"wanted": wanted(), "toolchain": chosen.as_dict()}
-    stamps.write(RECORD, json.dumps(record, indent=1))
+    stamps.write(RECORD, json.dumps(record, indent=1, ensure_ascii=False))
     return chosen
 
 

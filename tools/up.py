@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import subprocess
-import sys
 import time
 
 from tools import environment
-from tools.console import SetupError, fail, say
+from tools.console import SetupError, fail, say, start
 from tools.paths import ROOT, VENV
 from tools.stack import known, pulumi, since
 
@@ -51,4 +50,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    start(main)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 
 from tools import environment
-from tools.console import fail
+from tools.console import fail, start
 
 
 def main(command: list[str]) -> int:
@@ -25,4 +24,4 @@ def main(command: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    start(main)
