@@ -14,12 +14,12 @@ setup: ## everything the other commands need, into .venv, .tools and .models
 	@$(PYTHON) -m tools.setup
 
 up: ## set up and deploy the dev stack: a real model on this machine, its URL, one answer, its speed
-	@$(PYTHON) -m tools.setup --quiet
-	@.venv/bin/python -m tools.up --stack $(STACK)
+	@$(PYTHON) -m tools.setup --quiet --stack '$(STACK)'
+	@.venv/bin/python -m tools.up --stack '$(STACK)'
 
 down: ## destroy the dev stack, leaving nothing running
-	@$(PYTHON) -m tools.setup --quiet
-	@.venv/bin/python -m tools.down --stack $(STACK)
+	@$(PYTHON) -m tools.setup --quiet --stack '$(STACK)'
+	@.venv/bin/python -m tools.down --stack '$(STACK)'
 
 test: ## set up and run the whole suite, with coverage (PYTEST_ARGS=… for a part of it)
 	@$(PYTHON) -m tools.setup
@@ -37,8 +37,8 @@ bench: ## the figures of this project, as ratios within one run
 	@.venv/bin/python -m tools.with_env .venv/bin/python -m sluicegate.race.bench
 
 env: ## shell lines for `eval "$(make -s env)"`: the tools on PATH, OPENAI_BASE_URL and OPENAI_API_KEY
-	@$(PYTHON) -m tools.setup --quiet >&2
-	@.venv/bin/python -m tools.exports --stack $(STACK)
+	@$(PYTHON) -m tools.setup --quiet --stack '$(STACK)' >&2
+	@.venv/bin/python -m tools.exports --stack '$(STACK)'
 
 lock: ## compile requirements/*.txt anew (LOCK_ARGS=--upgrade for newer versions)
 	@$(PYTHON) -m tools.setup --quiet

@@ -1,4 +1,4 @@
-"""Prints what `eval "$(make -s env)"` takes: export lines and nothing else on stdout."""
+"""Prints what `eval "$(make -s env)"` takes: export lines alone, or nothing and a line on stderr."""
 
 from __future__ import annotations
 
@@ -9,30 +9,40 @@ import subprocess
 import sys
 
 from tools import environment
-from tools.console import start
+from tools.console import SetupError, fail, start
 from tools.paths import ROOT, VENV
+from tools.stack import DEFAULT, exists, make, require
 
 
 def of_stack(stack: str, env: dict[str, str]) -> list[str]:
-    """The export lines of `sluicegate env`; none, with a comment on stderr, while no such stack is up."""
+    """The export lines of `sluicegate env`. Raises SetupError while no such stack is up."""
     command = [str(VENV / "bin" / "sluicegate"), "env", "--stack", stack]
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        reason = (done.stderr.strip().splitlines() or [f"exit {done.returncode}"])[-1]
-        print(f"# no OPENAI_BASE_URL and OPENAI_API_KEY: {reason}; make up deploys the stack", file=sys.stderr)
-        return []
-    return [line for line in done.stdout.splitlines() if line.startswith("export ")]
+    done = subprocess.run(
+        command, cwd=ROOT, env=env, capture_output=True, encoding="utf-8", errors="replace", check=False
+    )
+    if done.returncode == 0:
+        return [line for line in done.stdout.splitlines() if line.startswith("export ")]
+    up = f"run {make('up', stack)}"
+    if not exists(stack):
+        raise SetupError(f"nothing to export: stack {stack} was never made: {up}")
+    reason = (done.stderr.strip().splitlines() or [f"sluicegate env: exit {done.returncode}: {up}"])[-1]
+    reason = reason.removeprefix("error: ").replace(f"run `pulumi up --stack {stack}`", up)
+    raise SetupError(f"nothing to export: {reason}")
 
 
 def main(arguments: list[str]) -> int:
-    """Always exit status 0: the tools are usable without a stack."""
+    """Exit status 0 when everything was printed."""
     parser = argparse.ArgumentParser(prog="make env")
-    parser.add_argument("--stack", default="dev")
+    parser.add_argument("--stack", default=DEFAULT)
     options = parser.parse_args(arguments)
-    for key, value in environment.additions(environment.read(), os.environ).items():
-        print(f"export {key}={shlex.quote(value)}")
-    for line in of_stack(options.stack, environment.environ()):
-        print(line)
+    try:
+        require(options.stack, state_will_do=True)
+        own = environment.additions(environment.read(), os.environ)
+        lines = [f"export {key}={shlex.quote(value)}" for key, value in own.items()]
+        lines += of_stack(options.stack, environment.environ())
+    except (SetupError, OSError) as error:
+        return fail(error)
+    sys.stdout.buffer.write(os.fsencode("\n".join([*lines, ""])))  # as bytes: a folder's name is no text to be replaced
     return 0
 
 

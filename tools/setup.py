@@ -14,6 +14,7 @@ from tools import environment, make_f16, pulumi_plugins, python_env, toolchain
 from tools.console import SetupError, fail, say, start
 from tools.paths import ROOT, STATE, TOOLS, VENV_PYTHON
 from tools.pulumi_cli import Toolchain
+from tools.stack import require
 
 _HOW = {
     "path": "found on PATH",
@@ -88,8 +89,11 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python3 -m tools.setup", description=__doc__)
     parser.add_argument("--retry-downloads", action="store_true", help="try Pulumi's downloads again")
     parser.add_argument("--quiet", action="store_true", help="say only what is being done")
+    parser.add_argument("--stack", metavar="NAME", help="what comes next is for this stack: refuse one that is none")
     options = parser.parse_args(arguments)
     try:
+        if options.stack is not None:
+            require(options.stack, state_will_do=True)
         setup(retry_downloads=options.retry_downloads, quiet=options.quiet)
     except (SetupError, OSError) as error:
         return fail(error)

@@ -9,8 +9,9 @@ import time
 from tools import environment
 from tools.console import SetupError, fail, say, start
 from tools.paths import ROOT, VENV
-from tools.stack import known, pulumi, since
+from tools.stack import DEFAULT, known, make, pulumi, require, since
 
+NEXT = 'To use it from here: eval "$(make -s env)"; to end it: make down'
 QUESTION = "What does a sluice gate do? Answer in one sentence."
 
 
@@ -20,6 +21,11 @@ def sluicegate(*arguments: str) -> None:
     done = subprocess.run(command, cwd=ROOT, env=environment.environ(), check=False, stdin=subprocess.DEVNULL)
     if done.returncode != 0:
         raise SetupError(f"sluicegate {arguments[0]} failed with exit {done.returncode} (its words are above)")
+
+
+def what_next(stack: str) -> str:
+    """The commands after this one, for this stack."""
+    return NEXT.replace("make -s env", make("-s env", stack)).replace("make down", make("down", stack))
 
 
 def up(stack: str) -> None:
@@ -34,15 +40,16 @@ def up(stack: str) -> None:
     say("")
     # The URL, and where the time of the last start went.
     sluicegate("status", "--stack", stack)
-    say('\nTo use it from here: eval "$(make -s env)"; to end it: make down')
+    say("\n" + what_next(stack))
 
 
 def main(arguments: list[str]) -> int:
     """Exit status 0 when the endpoint has answered."""
     parser = argparse.ArgumentParser(prog="make up")
-    parser.add_argument("--stack", default="dev")
+    parser.add_argument("--stack", default=DEFAULT)
     options = parser.parse_args(arguments)
     try:
+        require(options.stack)
         up(options.stack)
     except (SetupError, OSError) as error:
         return fail(error)

@@ -124,16 +124,6 @@ def test_the_run_script_works_from_any_folder(tmp_path: Path) -> None:
     assert done.stdout.split() == [str(VENV / "bin" / "python3"), str(tmp_path)]
 
 
-def test_make_env_prints_nothing_but_exports() -> None:
-    env = {**os.environ, "PULUMI_BACKEND_URL": "file:///nowhere-at-all"}
-    command = [sys.executable, "-m", "tools.exports", "--stack", "no-such-stack"]
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
-    assert all(line.startswith("export ") for line in done.stdout.splitlines())
-    assert f"export PATH={VENV / 'bin'}:" in done.stdout
-    assert "PULUMI_BACKEND_URL" not in done.stdout
-    assert done.stderr.startswith("# no OPENAI_BASE_URL")
-
-
 @pytest.mark.parametrize(
     ("pip_config", "env", "told"),
     [
