@@ -47,7 +47,7 @@ class Exchange:
     ended: float | None = None
     fault: str | None = None
     lag_s: float = 0.0  # the longest time between the kernel's stamp of a read and this process reading it
-    done_seen: float | None = None  # when the end mark of the event stream came
+    done_seen: float | None = None  # when the end mark of the event stream was noticed
 
 
 def resolve(host: str, port: int, tls: bool) -> Origin:

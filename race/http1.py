@@ -24,6 +24,24 @@ class Response:
     that the framing is over, `reusable` that the connection may carry another request.
     """
 
+    __slots__ = (
+        "_between",
+        "_framing",
+        "_held",
+        "_left",
+        "_limit",
+        "_step",
+        "body",
+        "complete",
+        "ends",
+        "first_byte_at",
+        "headers",
+        "headers_at",
+        "reusable",
+        "stamps",
+        "status",
+    )
+
     def __init__(self, limit_bytes: int) -> None:
         self.status: int | None = None
         self.headers: dict[str, str] = {}
@@ -39,9 +57,16 @@ class Response:
         self._framing = "head"
         self._left = 0
         self._step = "size"
+        self._between = False  # a chunk's size comes next, and nothing of it is there yet
 
     def feed(self, data: bytes, stamp: float) -> None:
         """Take the next bytes as read at `stamp` seconds. Raises BrokenAnswerError."""
+        if self._between and (head := _CHUNK.match(data)):  # nearly every read is one whole chunk: the fast way
+            begin = head.end()
+            end = begin + int(head[1], 16)
+            if begin < end == len(data) - 2 and data[end:] == b"\r\n":
+                self._add(data[begin:end], stamp)
+                return
         if self.first_byte_at is None:
             self.first_byte_at = stamp
         if self._framing == "head":
@@ -50,18 +75,21 @@ class Response:
                 return
         if self.complete:
             self.reusable = self.reusable and not data
+        elif self._framing == "chunked":
+            self._add(self._chunks(data), stamp)
+            self._between = self._step == "size" and not self._held
+        elif self._framing == "length":
+            self._add(data[: self._left], stamp)
+            self._left -= len(data)
+            self.reusable = self.reusable and self._left >= 0  # more than was announced: nothing to build on
+            self.complete = self._left <= 0
         else:
-            if self._framing == "chunked":
-                self._chunks(data)
-            elif self._framing == "length":
-                self.body += data[: self._left]
-                self._left -= len(data)
-                self.reusable = self.reusable and self._left >= 0  # more than was announced: nothing to build on
-                self.complete = self._left <= 0
-            else:
-                self.body += data
-            self.ends.append(len(self.body))
-            self.stamps.append(stamp)
+            self._add(data, stamp)
+
+    def _add(self, data: bytes, stamp: float) -> None:
+        self.body += data
+        self.ends.append(len(self.body))
+        self.stamps.append(stamp)
         if len(self.body) > self._limit:
             raise BrokenAnswerError(f"the answer is larger than {self._limit / 2**20:.1f} MiB and was cut off there")
 
@@ -118,36 +146,29 @@ class Response:
         else:
             self._framing, self.reusable = "close", False
 
-    def _chunks(self, data: bytes) -> None:
-        buffer, at, size = self._held + data if self._held else data, 0, 0
+    def _chunks(self, data: bytes) -> bytes:
+        """The body bytes in the next bytes of a chunked answer (RFC 9112, 7.1)."""
+        buffer, at, found = self._held + data if self._held else data, 0, list[bytes]()
         self._held = b""
-        while self._step == "size" and (
-            head := _CHUNK.match(buffer, at)
-        ):  # whole chunks, as nearly all are: the fast way
-            begin, end = head.end(), head.end() + int(head[1], 16)
-            if begin == end or buffer[end : end + 2] != b"\r\n":
-                break
-            self.body += buffer[begin:end]
-            at = end + 2
         while at < len(buffer):
             if self._step == "data":
-                take = min(self._left, len(buffer) - at)
-                self.body += buffer[at : at + take]
-                at += take
-                self._left -= take
+                part = buffer[at : at + self._left]
+                found.append(part)
+                at += len(part)
+                self._left -= len(part)
                 if self._left:
-                    return
+                    break
                 self._step = "end"
             newline = buffer.find(b"\n", at)
             if newline < 0:
                 self._held = buffer[at:]
                 if len(self._held) > LINE_LIMIT:
                     raise BrokenAnswerError("a chunk's header line does not end")
-                return
+                break
             line, at = buffer[at:newline].rstrip(b"\r"), newline + 1
             if self._step == "size":
-                size = self._size(line)
-                self._left, self._step = size, "data" if size else "trailer"
+                self._left = self._size(line)
+                self._step = "data" if self._left else "trailer"
             elif self._step == "end":
                 if line:
                     raise BrokenAnswerError("a chunk is longer than its header says")
@@ -155,7 +176,8 @@ class Response:
             elif not line:  # the blank line after the last chunk and its trailers
                 self.complete = True
                 self.reusable = self.reusable and at == len(buffer)
-                return
+                break
+        return b"".join(found)
 
     @staticmethod
     def _size(line: bytes) -> int:

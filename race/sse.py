@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
+_NEWLINE = re.compile(rb"\n")  # found several times as fast, and all there is in most streams
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -27,7 +28,7 @@ def events(body: bytes, ends: array[int], stamps: array[float]) -> Iterator[Even
     """
     at = 3 if body.startswith(_BOM) else 0
     read, kind, data = 0, b"", list[bytes]()
-    for line_end in _LINE_END.finditer(body, at):
+    for line_end in (_LINE_END if b"\r" in body else _NEWLINE).finditer(body, at):
         text, at = body[at : line_end.start()], line_end.end()
         if text.startswith(b"data: "):  # nearly every line, so the first branch
             data.append(text[6:])

@@ -21,8 +21,9 @@ from .tunnel import Tunnel
 READ_BYTES = 16 * 1024  # a TLS record; larger buffers cost time at every read
 CONNECT_PATIENCE_S = 3.0  # for an address that swallows packets, as broken IPv6 does
 DONE_MARK = b"\ndata: [DONE]"
-_SO_TIMESTAMPNS = 35 if sys.platform == "linux" else None  # the socket module has no name for it before Python 3.14
-_TIMESPEC = struct.Struct("qq")
+KERNEL_STAMPS = sys.platform == "linux"
+_SO_TIMESTAMPNS = 35  # Linux's; the socket module has no name for it before Python 3.14
+_timespec = struct.Struct("qq").unpack_from
 
 
 def clock_offset() -> int:
@@ -36,7 +37,25 @@ def clock_offset() -> int:
 
 
 class Link:
-    """A connection that carries one exchange at a time. `step` is one of closed, connect, tls, busy, idle."""
+    """A connection that carries one exchange at a time. `step` is one of closed, connect, tls, busy, idle.
+
+    `out` is what the socket has not taken yet.
+    """
+
+    __slots__ = (
+        "_context",
+        "_last",
+        "_looked",
+        "_offset",
+        "_tried",
+        "_tunnel",
+        "exchange",
+        "opened",
+        "origin",
+        "out",
+        "sock",
+        "step",
+    )
 
     def __init__(self, origin: Origin, context: ssl.SSLContext | None) -> None:
         self.origin, self.step = origin, "closed"
@@ -44,11 +63,12 @@ class Link:
         self.exchange: Exchange | None = None
         self._context = context
         self._tunnel: Tunnel | None = None
-        self._out = b""
+        self.out = b""
         self._tried = 0
         self.opened = 0.0
         self._offset = 0
         self._last = 0.0
+        self._looked = 0
 
     def begin(self, exchange: Exchange) -> None:
         """Take an exchange: connect first on a fresh link, send at once on an idle one. Raises OSError."""
@@ -58,11 +78,6 @@ class Link:
             self._send()
         else:
             self._open()
-
-    @property
-    def wants_write(self) -> bool:
-        """True while the socket has to become writable for this link to go on."""
-        return self.step == "connect" or bool(self._out)
 
     def alive(self) -> bool:
         """Whether an idle connection is still good: only TLS housekeeping may have come since its last answer."""
@@ -81,7 +96,7 @@ class Link:
         """Close the socket; an exchange in flight keeps what it had."""
         if self.sock is not None:
             self.sock.close()
-        self.step, self._out = "closed", b""
+        self.step, self.out = "closed", b""
 
     def writable(self) -> None:
         """The socket can be written. Raises OSError when the last address refused, or TLS failed."""
@@ -115,10 +130,26 @@ class Link:
                 self._shake(data)
                 if self.step == "tls":
                     return False
-                data, plain = b"-", self._tunnel.unseal_rest()
+                plain = self._tunnel.unseal_rest()
             else:
                 plain = self._tunnel.unseal(data)
-        return self._arrived(plain, stamp, closed=not data)
+        assert self.exchange is not None
+        response = self.exchange.response
+        assert response is not None
+        if plain:
+            response.feed(plain, stamp)
+        elif not data and not response.complete:
+            response.end()
+        return response.complete
+
+    def look_for_end(self, now: float) -> None:
+        """Note in `done_seen` when the stream's end mark is there, which the transfer's own end should follow soon."""
+        exchange = self.exchange
+        assert exchange is not None
+        if exchange.response is not None and exchange.done_seen is None:
+            if exchange.response.body.find(DONE_MARK, self._looked) >= 0:
+                exchange.done_seen = now
+            self._looked = max(len(exchange.response.body) - len(DONE_MARK), 0)
 
     @property
     def stuck(self) -> bool:
@@ -140,7 +171,7 @@ class Link:
         self.opened = time.perf_counter()
         self.sock.setblocking(False)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if _SO_TIMESTAMPNS is not None:
+        if KERNEL_STAMPS:
             self.sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
         code = self.sock.connect_ex(address)
         if code not in (0, errno.EINPROGRESS):
@@ -157,7 +188,7 @@ class Link:
     def _shake(self, data: bytes | None) -> None:
         assert self._tunnel is not None
         assert self.exchange is not None
-        self._out += self._tunnel.handshake(data)
+        self.out += self._tunnel.handshake(data)
         if self._tunnel.ready:
             self.exchange.secured = time.perf_counter()
             self._send()
@@ -168,8 +199,8 @@ class Link:
         assert self.exchange is not None
         call = self.exchange.call
         self.step, self.exchange.response = "busy", Response(call.limit_bytes)
-        self._offset = clock_offset()
-        self._out += self._tunnel.seal(call.request) if self._tunnel is not None else call.request
+        self._offset, self._looked = clock_offset(), 0
+        self.out += self._tunnel.seal(call.request) if self._tunnel is not None else call.request
         self.exchange.started = self._last = time.perf_counter()
         self._flush()
 
@@ -177,34 +208,23 @@ class Link:
         assert self.sock is not None
         assert self.exchange is not None
         try:
-            while self._out:
-                self._out = self._out[self.sock.send(self._out) :]
+            while self.out:
+                self.out = self.out[self.sock.send(self.out) :]
         except (BlockingIOError, InterruptedError):
             return
         if self.step == "busy" and self.exchange.sent is None:
             self.exchange.sent = time.perf_counter()
 
     def _stamp(self, notes: list[tuple[int, int, bytes]]) -> float:
-        read, exchange = time.perf_counter(), self.exchange
-        for level, kind, raw in notes:
-            if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS and exchange is not None and exchange.started:
-                seconds, nanos = _TIMESPEC.unpack(raw[:16])
-                stamp = float((seconds * 1_000_000_000 + nanos - self._offset) / 1e9)
-                if self._last <= stamp <= read:
-                    self._last = stamp
-                    exchange.lag_s = max(exchange.lag_s, read - stamp)
-                    return stamp
+        read = time.perf_counter()
+        if notes:  # the kernel's stamp: nothing else is asked for
+            seconds, nanos = _timespec(notes[0][2])
+            stamp: float = (seconds * 1_000_000_000 + nanos - self._offset) / 1e9
+            if self._last <= stamp <= read:
+                self._last = stamp
+                assert self.exchange is not None
+                if read - stamp > self.exchange.lag_s:
+                    self.exchange.lag_s = read - stamp
+                return stamp
         self._last = read
         return read
-
-    def _arrived(self, data: bytes, stamp: float, closed: bool) -> bool:
-        assert self.exchange is not None
-        response = self.exchange.response
-        assert response is not None
-        if data:
-            response.feed(data, stamp)
-            if self.exchange.done_seen is None and DONE_MARK in response.body[-64:]:
-                self.exchange.done_seen = stamp
-        if closed and not response.complete:
-            response.end()
-        return response.complete

@@ -10,11 +10,14 @@ import socket
 import ssl
 import subprocess
 import threading
+import time
 from collections.abc import Iterable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from sluicegate.race import loop
 from sluicegate.race.exchange import Exchange
 from sluicegate.race.loop import drive
 from sluicegate.race.measure import measure
@@ -42,6 +45,7 @@ def closing(*parts: bytes) -> list[bytes | float | None]:
         closing(SSE + b"transfer-encoding: chunked\r\n\r\n", *map(chunk, GOOD)),  # ends without its last chunk
         [SSE + b"transfer-encoding: chunked\r\n\r\n", *map(chunk, GOOD), b"0;x=y\r\nTrailer: 1\r\n\r\n"],
         list(stream(*[part.replace(b"\n", b"\r\n") for part in GOOD])),
+        list(stream(*[part.replace(b"data: ", b"data:  \t").replace(b"  \t[", b"[") for part in GOOD])),
         list(stream(b": PROCESSING\n\n", b": PROCESSING\n\n", *GOOD)),
         list(stream(*GOOD, b": after the end\n\n")),
     ],
@@ -54,11 +58,17 @@ def test_every_framing_of_a_good_answer_is_read(wire: Wire) -> None:
     assert row.ttft_ms is not None
 
 
-def test_a_transfer_that_never_ends_after_the_end_mark_is_ended_here() -> None:
-    wire = [SSE + b"transfer-encoding: chunked\r\n\r\n", *map(chunk, GOOD), 30.0]
+@pytest.mark.parametrize(
+    "end", [[GOOD[-1], 30.0], [GOOD[-1][:9], 0.3, GOOD[-1][9:], 30.0], [GOOD[-1], *[b": heartbeat\n\n", 0.02] * 400]]
+)
+def test_a_transfer_that_never_ends_after_the_end_mark_is_ended_here(end: list[bytes | float]) -> None:
+    after = [chunk(part) if isinstance(part, bytes) else part for part in end]
+    wire = [SSE + b"transfer-encoding: chunked\r\n\r\n", *map(chunk, GOOD[:-1]), *after]
     with serving(lambda _: wire) as server:
         (row,) = ask(server.url)
     assert row.error is None
+    assert row.end_ms is not None
+    assert row.end_ms < 7000
 
 
 REFUSALS = [
@@ -79,6 +89,7 @@ REFUSALS = [
     (stream(b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\n', GOOD[-1]), "no text"),
     (stream(*GOOD[:2], b"data: {\xff\xfe}\n\n", *GOOD[2:]), "not UTF-8"),
     (stream(*GOOD[:2], b"data: {oops\n\n", *GOOD[2:]), "not whole JSON"),
+    (stream(*GOOD[:2], b"data: {} {}\n\n", *GOOD[2:]), "not whole JSON"),
     (stream(b"data: [1, 2]\n\n", *GOOD), "no object"),
     (stream(b"data: " + b"[" * 100_000 + b"\n\n", *GOOD), "not whole JSON"),
     (stream(b"data: " + b"x" * 5_000_000 + b"\n\n"), "larger than 3.0 MiB"),
@@ -226,3 +237,27 @@ def test_many_requests_run_at_once_on_one_thread() -> None:
         drive(lambda _: calls.pop() if calls else None, seen.append)
     assert together == [32]
     assert {measure(exchange).error for exchange in seen} == {None}
+
+
+@pytest.mark.skipif(not loop.KERNEL_STAMPS, reason="without the kernel's stamps every read is made at once")
+@pytest.mark.parametrize(("in_flight", "gathered"), [(loop.CROWD - 1, False), (loop.CROWD + 8, True)])
+def test_only_a_crowd_s_reads_are_gathered_and_never_for_longer_than_said(
+    in_flight: int, gathered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rests: list[float] = []
+    monkeypatch.setattr(loop, "GATHER_S", 0.01)
+    monkeypatch.setattr(loop, "time", SimpleNamespace(perf_counter=time.perf_counter, sleep=rests.append))
+    all_here = threading.Barrier(in_flight)
+
+    def wait_for_all(_: Asked) -> Wire:
+        all_here.wait(20)
+        return stream(*GOOD)
+
+    with serving(wait_for_all) as server:
+        target = Target("it", server.url, "m")
+        origin, seen = target.resolve(), list[Exchange]()
+        calls = [target.call(origin, "hello", SETTINGS) for _ in range(in_flight)]
+        loop.drive(lambda _: calls.pop() if calls else None, seen.append)
+    assert {measure(exchange).error for exchange in seen} == {None}
+    assert bool(rests) is gathered
+    assert max(rests, default=0.0) <= loop.GATHER_S * in_flight
