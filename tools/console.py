@@ -47,17 +47,22 @@ def run_with_progress(
     threading.Thread(target=read, daemon=True).start()
     seen: list[str] = []
     said = started
-    while True:
-        try:
-            line = lines.get(timeout=max(0.0, said + every_s - time.monotonic()))
-        except queue.Empty:
-            said = time.monotonic()
-            latest = f", at {seen[-1]}" if seen else ""
-            say(f"  {what}: {said - started:.0f} s, {len(seen)} steps done{latest}")
-            continue
-        if line is None:
-            break
-        seen.append(line)
+    try:
+        while True:
+            try:
+                line = lines.get(timeout=max(0.0, said + every_s - time.monotonic()))
+            except queue.Empty:
+                said = time.monotonic()
+                latest = f", at {seen[-1]}" if seen else ""
+                say(f"  {what}: {said - started:.0f} s, {len(seen)} steps done{latest}")
+                continue
+            if line is None:
+                break
+            seen.append(line)
+    except BaseException:
+        process.terminate()  # ^C: it may be of a shell that told only us; what it works on is about to be removed
+        process.wait()
+        raise
     if process.wait() != 0:
         tail = "\n".join(f"  {line}" for line in seen[-12:])
         raise SetupError(f"{what} failed (exit {process.returncode}) after {time.monotonic() - started:.0f} s:\n{tail}")

@@ -5,11 +5,12 @@ The last resort, where only a Go module proxy is at hand. Modules and compiled p
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,19 +103,33 @@ def find_go(pinned: Versions) -> str:
     return str(inside)
 
 
+@contextlib.contextmanager
+def work_folder() -> Iterator[Path]:
+    """An empty folder that is gone afterwards; what a killed build has left in it goes first. One build at a time."""
+    folder = TOOLS / "go-tmp"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def _build(go: str, module: Module) -> None:
     say(f"pulumi: building {module.program} {module.version} from its Go module ({module.takes})")
-    env = {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
     BUILT_BIN.mkdir(parents=True, exist_ok=True)
     linked = f"-s -w -X {_SDK}/go/common/version.Version=v{module.version}"
-    with tempfile.TemporaryDirectory(dir=BUILT_BIN) as name:
-        made = Path(name) / module.program
+    with work_folder() as work:
+        # Go's own temporary files too: interrupted, it leaves them, hundreds of megabytes of them.
+        ours = {"GOTMPDIR": str(work), "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
+        env = {**os.environ, **ours}
+        made = work / module.program
         # -v names each package as it is compiled, which is the progress shown; -p 2 keeps the memory in bounds.
         command = [go, "build", "-v", "-p", "2", "-trimpath", "-buildvcs=false", "-tags", "osusergo,grpcnotrace"]
         command += ["-ldflags", linked, "-o", str(made), module.package]
         run_with_progress(f"building {module.program}", command, cwd=module.folder, env=env)
         if module.program == HOST:
-            _take_exec_script(go, module, env, Path(name))
+            _take_exec_script(go, module, env, work)
         # Renamed, so that a program that still runs the old one is not disturbed.
         made.replace(BUILT_BIN / module.program)
     stamps.write(module.stamp(), module.wanted())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -157,6 +159,30 @@ def test_a_module_is_rebuilt_only_when_its_sums_or_version_change(
     (tmp_path / "bin" / "pulumi-language-python-exec").unlink()
     go_build.build(PINNED)
     assert built[3:] == ["pulumi-language-python"]
+
+
+def test_an_interrupted_build_leaves_neither_its_own_files_nor_gos(tmp_path: Path) -> None:
+    """A `go` that has made its folder of temporary files when ^C comes, to set-up alone."""
+    go = tmp_path / "go"
+    go.write_text('#!/bin/sh\nmkdir "$GOTMPDIR/go-build1"\necho "$$" >"$PIDS"\necho compiling\nexec sleep 600\n')
+    go.chmod(0o755)
+    (tmp_path / ".tools" / "go-tmp" / "left by a killed one").mkdir(parents=True)
+    code = (
+        "import os, signal, sys; from pathlib import Path; from tools import console, go_build, paths\n"
+        "go_build.TOOLS = Path(sys.argv[2]); go_build.BUILT_BIN = go_build.TOOLS / 'bin'; console.EVERY_S = 0.1\n"
+        "go_build.run_with_progress.__kwdefaults__['every_s'] = 0.05\n"
+        "say = console.say\n"
+        "console.say = lambda text: os.kill(os.getpid(), signal.SIGINT) if 'at compiling' in text else say(text)\n"
+        "console.start(lambda words: go_build._build(words[0], go_build.modules(paths.versions())[0]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(go), str(tmp_path / ".tools")], cwd=paths.ROOT, capture_output=True, text=True,
+        env={**os.environ, "PIDS": str(tmp_path / "pid")}, check=False, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (130, "")
+    assert not (tmp_path / ".tools" / "go-tmp").exists()
+    assert list((tmp_path / ".tools" / "bin").iterdir()) == []
+    assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
 
 
 def test_the_choice_is_remembered_until_another_pulumi_is_installed(
