@@ -169,3 +169,12 @@ values = st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.tex
 def test_junk_pins_raise_nothing_but_a_recipe_error(pins: dict[str, Any], changed: dict[str, Any]) -> None:
     with contextlib.suppress(RecipeError):
         assert load_locked(NAME, pins | changed, [SHIPPED]).pins.as_config() == pins
+
+
+def test_the_readme_shows_every_pin_that_its_change_of_recipe_moves_and_no_other() -> None:
+    """Of the lines that tests/stack/test_readme.py finds in a real preview: that none between them is left out."""
+    q4, f16 = (pins_of(*read_lock(shipped_lock(f"smollm2-135m/{name}"))).as_config() for name in ("q4", "f16"))
+    moved = [f'~ {key:<9}: "{q4[key]}" => "{f16[key]}"' for key in sorted(q4) if q4[key] != f16[key]]
+    readme = (SHIPPED.parent / "README.md").read_text(encoding="utf-8")
+    shown = readme.partition("      ~ pins  : {\n")[2].partition("        }\n")[0]
+    assert [line.strip() for line in shown.splitlines()] == moved
