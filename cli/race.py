@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace, _SubParsersAction
 from typing import Any
 
@@ -12,10 +13,11 @@ from sluicegate.race.race_command import run_race
 from sluicegate.race.report_command import run_report
 from sluicegate.race.targets import Target, parse_target
 
-from .stack import as_typed, outputs
+from .stack import CliError, as_typed, chosen, find_project, outputs
 
 _STACK_HELP = (
-    "a stack's endpoint; after a comma what its outputs do not tell: precision=fp8, hardware='1x H100', hourly=USD"
+    "a stack's endpoint (with no endpoint given, the selected stack's, else dev's); after a comma what its outputs do "
+    "not tell: precision=fp8, hardware='1x H100', hourly=USD"
 )
 
 
@@ -42,8 +44,17 @@ def _load(options: Namespace) -> int:
 
 
 def _stacks(options: Namespace) -> list[Target]:
+    """The stacks named; where no endpoint of any kind is, the one that every other subcommand would take."""
     options.target = [as_typed(spec) for spec in options.target]
-    return [stack_target(spec) for spec in options.stack]
+    if options.stack or options.target or getattr(options, "openrouter", None) or getattr(options, "providers", None):
+        return [stack_target(spec) for spec in options.stack]
+    try:
+        stack = chosen(find_project(), None)
+    except CliError as error:
+        raise CliError(f"no endpoint named (--target NAME=URL,model=MODEL), and {error}") from None
+    target = stack_target(stack)
+    print(f"no endpoint named: measuring stack {stack}", file=sys.stderr)
+    return [target]
 
 
 def stack_target(spec: str) -> Target:
