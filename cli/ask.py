@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import requests
 
-from .stack import CliError, as_typed, one_line, outputs
+from .stack import CliError, as_typed, named, one_line, outputs
 
 CONNECT_S, SILENCE_S = 5, 300  # a request may be held while an engine is being changed
 
@@ -27,13 +27,24 @@ class Heard:
     finished: bool = False
 
 
+class AskError(CliError):
+    """No whole answer; `see` is the subcommand that tells more of the stack."""
+
+    def __init__(self, said: str, see: str, stack: str | None = None) -> None:
+        super().__init__(f"{said}: run `sluicegate {see}{named(stack)}`")
+        self.said, self.see = said, see
+
+
 def run(options: Namespace) -> int:
     found = outputs(options.stack)
-    return ask(found["url"], found["model"], found["api_key"], as_typed(options.question), options.max_tokens)
+    try:
+        return ask(found["url"], found["model"], found["api_key"], as_typed(options.question), options.max_tokens)
+    except AskError as e:
+        raise AskError(e.said, e.see, options.stack) from e
 
 
 def ask(url: str, model: str, key: str, question: str, max_tokens: int) -> int:
-    """Print the streamed answer and its speed. Raises CliError for anything but a whole answer."""
+    """Print the streamed answer and its speed. Raises AskError for anything but a whole answer."""
     body = {
         "model": model, "messages": [{"role": "user", "content": question}], "stream": True,
         "max_tokens": max_tokens, "stream_options": {"include_usage": True},
@@ -49,16 +60,16 @@ def ask(url: str, model: str, key: str, question: str, max_tokens: int) -> int:
         ) as answer:
             if answer.status_code != 200:
                 said = ": ".join(filter(None, [f"{url} answered {answer.status_code}", one_line(answer.text)]))
-                raise CliError(f"{said}: run `sluicegate status`")
+                raise AskError(said, "status")
             heard = _print_stream(answer)
     except requests.RequestException as e:
         reason = one_line(str(e.args[0] if e.args else e))
-        raise CliError(f"{url} does not answer ({reason}): run `sluicegate status`") from e
+        raise AskError(f"{url} does not answer ({reason})", "status") from e
     if heard.first is None or heard.last is None:
-        raise CliError(f"{url} ended its answer without a token: run `sluicegate logs`")
+        raise AskError(f"{url} ended its answer without a token", "logs")
     print(f"\n[{_speed(heard)}, first after {(heard.first - began) * 1000:.0f} ms]")
     if not heard.finished:
-        raise CliError(f"{url} ended its answer in the middle: run `sluicegate logs`")
+        raise AskError(f"{url} ended its answer in the middle", "logs")
     return 0
 
 
@@ -86,7 +97,7 @@ def _print_stream(answer: requests.Response) -> Heard:
     heard = Heard()
     for event in _events(answer):
         if event.get("error"):
-            raise CliError(f"an error in the answer: {one_line(json.dumps(event['error']))}: run `sluicegate logs`")
+            raise AskError(f"an error in the answer: {one_line(json.dumps(event['error']))}", "logs")
         if isinstance(event.get("usage"), dict):
             heard.usage = event["usage"]
         for choice in event.get("choices") or []:
@@ -116,4 +127,4 @@ def _event(data: bytes) -> dict[str, Any]:
     except (ValueError, TypeError):
         pass
     said = one_line(data[:200].decode(errors="replace"))
-    raise CliError(f"not an event of the OpenAI API in the answer: {said}: run `sluicegate logs`")
+    raise AskError(f"not an event of the OpenAI API in the answer: {said}", "logs")

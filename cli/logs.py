@@ -11,12 +11,13 @@ from .stack import CliError, load
 
 
 def run(options: Namespace) -> int:
-    host = load(options.stack).outputs("Machine")["host"]
+    stack = load(options.stack)
+    host = stack.outputs("Machine")["host"]
     what = "front" if options.front else "engine"
     try:
         lines = adapter(host["cloud"]).connect(host).ask("logs", {"what": what, "lines": options.lines})
     except FailedError as e:
-        raise CliError(f"cannot read the {what}'s log: {e}: run `sluicegate status`") from e
+        raise CliError(f"cannot read the {what}'s log: {e}: run `sluicegate status --stack {stack.name}`") from e
     for line in lines:
         print(line)
     return 0

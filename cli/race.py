@@ -63,7 +63,7 @@ def stack_target(spec: str) -> Target:
     Raises CliError when there is no such stack or no endpoint in it, ValueError for a word after the name that is none.
     """
     name, comma, told = spec.partition(",")
-    found = outputs(name)
+    found = outputs(name, ["model"])
     target = parse_target(f"{name}={found['url']}/v1,model={found['model']}{comma}{told}")
     target.key = target.key or found.get("api_key")
     target.hourly = target.hourly or found.get("hourly_price")

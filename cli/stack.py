@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,9 +83,11 @@ def pulumi(project: Path, *arguments: str) -> str:
 
 # What pulumi says -> what mends it, where it does not say so itself.
 _MENDS = (
-    ("no stack named", "run `pulumi stack ls`, or make it with `pulumi stack init`"),
+    ("no stack named '(.+?)'", "run `pulumi stack ls`, or make it with `pulumi stack init {}`"),
+    ("a stack name may only", "run `pulumi stack ls`"),
     ("passphrase", "set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE"),
-    ("log in", "run `pulumi login`"),
+    ("log ?in", "run `pulumi login`"),
+    ("state directory|blob", "correct PULUMI_BACKEND_URL, or run `pulumi login` with another place"),
     ("", "run `pulumi stack` to see more"),
 )
 
@@ -91,7 +95,7 @@ _MENDS = (
 def _complaint(stderr: str) -> str:
     """Pulumi's error in one line, with what to do about it."""
     said = stderr.strip().removeprefix("error: ")
-    mend = next(mend for word, mend in _MENDS if word in said)
+    mend = next(mend.format(*found.groups()) for pattern, mend in _MENDS if (found := re.search(pattern, said)))
     return f"{one_line(said) or 'it said nothing'}: {mend}"
 
 
@@ -121,16 +125,24 @@ def load(name: str | None) -> Stack:
     project = find_project()
     stack = chosen(project, name)
     state = Stack(stack, project, json.loads(pulumi(project, "stack", "export", "--stack", stack)))
-    if state.resource("Machine") is None:
+    if not state.outputs("Machine").get("host"):
         raise CliError(f"stack {stack} has nothing deployed: run `pulumi up --stack {stack}`")
     return state
 
 
-def outputs(name: str | None) -> dict[str, Any]:
-    """The stack's outputs, its API key in clear. Raises CliError when it has no endpoint."""
+def named(stack: str | None) -> str:
+    """How a command that mends is told the stack this one was told."""
+    return f" --stack {shlex.quote(stack)}" if stack else ""
+
+
+def outputs(name: str | None, needed: Sequence[str] = ("model", "api_key")) -> dict[str, Any]:
+    """The stack's outputs, its API key in clear. Raises CliError when it has no endpoint, or not one of ours."""
     project = find_project()
     stack = chosen(project, name)
     found: dict[str, Any] = json.loads(pulumi(project, "stack", "output", "--json", "--show-secrets", "--stack", stack))
     if not found.get("url"):
         raise CliError(f"stack {stack} has no endpoint yet: run `pulumi up --stack {stack}`")
+    if lacks := [key for key in needed if not found.get(key)]:
+        mend = "go to a sluicegate project's folder, or name its stack with --stack"
+        raise CliError(f"stack {stack} is none of sluicegate, its outputs lack {' and '.join(lacks)}: {mend}")
     return found

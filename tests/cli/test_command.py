@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -96,7 +97,13 @@ def test_env_can_be_evaluated_whatever_the_key_holds(fake: Fake) -> None:
 
 
 ERRORS = [
-    ("error: no stack named 'x' found\n", "no stack named 'x' found: run `pulumi stack ls`"),
+    (
+        "error: no stack named 'x' found\n",
+        "no stack named 'x' found: run `pulumi stack ls`, or make it with `pulumi stack init x`",
+    ),
+    ("error: a stack name may only contain {}\n", "contain {}: run `pulumi stack ls`"),
+    ("error: PULUMI_ACCESS_TOKEN must be set for login\n", "for login: run `pulumi login`"),
+    ('error: unable to open state directory "file:///x"\n', "correct PULUMI_BACKEND_URL, or run `pulumi login`"),
     ("error: getting secrets manager: passphrase must be set\nwith more\nlines\n", "set PULUMI_CONFIG_PASSPHRASE"),
     ("error: could not log in\n", "run `pulumi login`"),
     ("panic: \x1b[31mred\x1b[0m\ngoroutine 1\n", "run `pulumi stack` to see more"),
@@ -125,13 +132,40 @@ def test_no_pulumi_at_all_says_how_to_get_one(fake: Fake) -> None:
     )
 
 
-@pytest.mark.parametrize("state", ["{}", '{"deployment": null}', '{"deployment": {"resources": null}}'])
+@pytest.mark.parametrize(
+    "state",
+    [
+        '{"deployment": {"resources": [{"type": "sluicegate:index:Machine"}]}}',  # its making was cut
+        "{}",
+        '{"deployment": null}',
+        '{"deployment": {"resources": null}}',
+    ],
+)
 def test_a_stack_with_nothing_in_it_says_what_to_run(state: str, fake: Fake) -> None:
     fake.answer(export=state, output="{}")
     for words in (["status"], ["logs"]):
         assert fake.run(*words).stderr == "error: stack dev has nothing deployed: run `pulumi up --stack dev`\n"
     for words in (["env"], ["ask", "q"]):
         assert fake.run(*words).stderr == "error: stack dev has no endpoint yet: run `pulumi up --stack dev`\n"
+
+
+def test_outputs_of_another_kind_of_project_are_said_to_be_none_of_ours(fake: Fake) -> None:
+    fake.answer(output='{"url": "http://127.0.0.1:1", "model": ""}')
+    for words in (["env"], ["ask", "q"], ["race"]):
+        done = fake.run(*words)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "stack dev is none of sluicegate, its outputs lack model" in done.stderr
+        assert done.stderr.endswith(": go to a sluicegate project's folder, or name its stack with --stack\n")
+
+
+def test_what_tells_more_is_asked_of_the_stack_that_was_named(fake: Fake) -> None:
+    fake.answer(output=OUTPUT)
+    assert fake.run("ask", "q").stderr.endswith(": run `sluicegate status`\n")
+    assert fake.run("ask", "q", "-s", "prod").stderr.endswith(": run `sluicegate status --stack prod`\n")
+    machine = {"type": "sluicegate:index:Machine", "outputs": {"host": {"cloud": "moon"}}}
+    fake.answer(export=json.dumps({"deployment": {"resources": [machine]}}))
+    for words in (["logs"], ["logs", "-s", "dev", "--front"]):
+        assert fake.run(*words).stderr.endswith(": run `sluicegate status --stack dev`\n")
 
 
 def test_a_reader_that_has_seen_enough_is_no_fault(fake: Fake) -> None:
