@@ -58,11 +58,14 @@ class Log:
     def __init__(self, engine: Any, urn: str) -> None:
         self._engine, self._urn, self._last = engine, urn, float("-inf")
 
-    def __call__(self, text: str, ephemeral: bool) -> None:
+    def __call__(self, text: str, how: str) -> None:
+        """`how`: column (the status column), line, or warning."""
+        ephemeral = how == "column"
         if self._engine is None or (ephemeral and time.monotonic() - self._last < 0.2):
             return
         self._last = time.monotonic()
-        request = engine_pb2.LogRequest(severity=engine_pb2.INFO, message=text, urn=self._urn, ephemeral=ephemeral)
+        severity = engine_pb2.WARNING if how == "warning" else engine_pb2.INFO
+        request = engine_pb2.LogRequest(severity=severity, message=text, urn=self._urn, ephemeral=ephemeral)
         try:
             self._engine.Log(request, timeout=5)
         except (grpc.RpcError, ValueError):  # ValueError: its channel was closed

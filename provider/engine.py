@@ -88,7 +88,7 @@ class Engine(Resource):
             reason = f"{short(there['serving'])} serves, the stack's state says {short(outputs['lock'])}"
             raise InitFailedError(id, found, reason)
         if there["health"] == "busy":
-            run.say(f"busy: {there['why']}")
+            run.warn(f"busy: {there['why']}")
         return found
 
     def delete(self, run: Run, id: str, outputs: Values) -> None:
@@ -112,12 +112,14 @@ class Engine(Resource):
             raise NothingServesError(text) if after["result"] == "down" else FailedError(text)
         run.say(f"serving {new['recipe']} ({short(new['pins']['lock'])}): {tell.summary(done)}")
         at = _now()
-        same = old.get("lock") == new["pins"]["lock"] and not done["phases"].get("load")
+        took = done["phases"]
+        if was := done.get("was"):  # it served already: this run started nothing
+            took = (old.get("lock") == new["pins"]["lock"] and old["phases"]) or took | was.get("phases", {})
         return carry(new, old, self.outputs) | {
             "lock": new["pins"]["lock"], "serving": new["pins"]["lock"], "upstream": "current.sock",
-            "phases": old["phases"] if same else done["phases"],
+            "phases": took,
             "lastHealthy": {"lock": new["pins"]["lock"], "at": at},
-            "record": _record(new, done, at),
+            "record": _record(new, done | {"phases": took}, at),
         }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import secrets
 from typing import Any
@@ -84,7 +85,7 @@ class Front(Resource):
 
     def read(self, run: Run, id: str, inputs: Values, outputs: Values) -> Values | None:
         try:
-            there = self._host(outputs).ask("status", {"engine": False})
+            there = self._host(outputs).ask("status", {"engine": False, "key_sha256": _sha256(outputs["apiKey"])})
         except HostError as e:
             raise UnreachableError(f"cannot tell whether the front answers: {e}") from e
         front = there["front"]
@@ -106,8 +107,8 @@ class Front(Resource):
         done = self._host(new).run_job(run, "front", spec, Teller(run))
         if done["result"] != "serving":
             cause = done["cause"] or {"kind": "unknown", "text": "the job ended without an answer"}
-            # Fetching and waiting for its turn come before anything is changed; all else comes after the key was.
-            error = ChangedError if cause["kind"] in ("front", "cancelled", "unknown") else FailedError
+            # A job that was killed may have changed it.
+            error = ChangedError if done.get("changed", True) else FailedError
             why = run.gave_up() or one_line(cause["text"])
             raise error(f"the front does not serve: {why}.\nnext: `sluicegate logs --front`, mend, then `pulumi up`")
         run.say(f"{done['url']} answered: {done['gate'][0]['seen']}")
@@ -122,3 +123,7 @@ class Front(Resource):
     def _host(self, values: Values) -> Host:
         host: Host = adapter(values["host"]["cloud"]).connect(values["host"])
         return host
+
+
+def _sha256(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()

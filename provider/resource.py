@@ -47,18 +47,22 @@ class Run:
     urn: str
     timeout_s: float = 0  # 0: none
     cancel: threading.Event = field(default_factory=threading.Event)
-    log: Callable[[str, bool], None] = lambda text, ephemeral: None  # noqa: ARG005 - the default tells nobody
+    log: Callable[[str, str], None] = lambda text, how: None  # noqa: ARG005 - the default tells nobody
     secrets: tuple[str, ...] = ()
     secret_names: set[str] = field(default_factory=set)  # outputs that leave as secrets
     began: float = field(default_factory=time.monotonic)
 
     def say(self, text: str) -> None:
         """A line that stays under Diagnostics."""
-        self.log(self.mask(text), False)
+        self.log(self.mask(text), "line")
+
+    def warn(self, text: str) -> None:
+        """A line that stays, as a warning."""
+        self.log(self.mask(text), "warning")
 
     def show(self, text: str) -> None:
         """Text for the status column, overwritten by the next."""
-        self.log(self.mask(text), True)
+        self.log(self.mask(text), "column")
 
     def gave_up(self) -> str | None:
         """Why this operation should end early, or None."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .verbs import JOBS, Unusable, lines
+from .verbs import AFTER_KILL, JOBS, Unusable, lines
 
 
 def _spec(text: str) -> Any:
@@ -43,7 +43,7 @@ def main(argv: list[str]) -> int:
     if verb == "job":
         from .jobs import run
 
-        return run(Path(words[0]), JOBS)
+        return run(Path(words[0]), JOBS, AFTER_KILL)
     try:
         for line in _lines(verb, words):
             print(line, flush=True)

@@ -5,30 +5,32 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from .engine_http import Target, Unanswered, metrics
-from .files import locked, read_json, tail, write_json
+from .engine_http import Target, Unanswered, work
+from .files import locked, now, read_json, tail, write_json
 from .gate import GateFailed
-from .jobs import Job, now
+from .jobs import Job
 from .places import Places, short
 from .release import Release, collect, current, services
 from .starting import cause_of, gate, start, watch_of
 from .status import engine_health
 
 LOCK_WAIT_S = 30
+MARGIN_S = 600  # what drains and stops may take beside the two deadlines; a lock held for longer is a hang
 DRAIN_POLL_S = 0.05
 
 
 def activate(job: Job, spec: dict[str, Any]) -> dict[str, Any]:
     places, digest = Places.of(spec), spec["digest"]
-    with locked(places.home / "lock", f"job {job.id}", LOCK_WAIT_S, job.check_cancel):
+    limit_s = float(spec["deadline_s"]) + float(spec["revert_s"]) + MARGIN_S
+    with locked(places.home / "lock", f"job {job.id}", LOCK_WAIT_S, job.check_cancel, limit_s):
         job.check_cancel()
         new, old = Release(places, digest), current(places)
         _ = new.spec  # raises before anything is stopped
         if old and engine_health(old, 30)[0] != "dead":
             if old.digest == digest:
-                if results := _gated(job, spec, old):
+                if seen := _gated(job, spec, old):
                     _own(places, spec)
-                    return {"result": "serving", "lock": digest, "serving": digest, "gate": results}
+                    return {"result": "serving", "lock": digest, "serving": digest, "gate": seen["gate"], "was": seen}
             elif cause := _failed_before(places, digest, int(spec.get("retry", 0))):
                 return {"result": "failed", "lock": digest, "serving": old.digest, "cause": cause}
         return _swap(job, spec, places, new, old)
@@ -68,6 +70,28 @@ def _swap(job: Job, spec: dict[str, Any], places: Places, new: Release, old: Rel
     return {"result": "serving", "lock": new.digest, "serving": new.digest, "gate": watch.results}
 
 
+def recover(job: Job, spec: dict[str, Any]) -> dict[str, Any]:
+    """After the job's worker was killed: what served before serves again; what was let through already goes on.
+
+    The `current` link moves only once a gate has passed, so it says which of the two is right.
+    """
+    places, digest = Places.of(spec), spec["digest"]
+    cause = {"kind": "killed", "text": "the job that made the change was killed", "transient": True}
+    with locked(places.home / "lock", f"job {job.id}", LOCK_WAIT_S):
+        right = current(places)
+        for service in services(places):
+            if right is None or service != right.service:
+                service.stop(2)
+        if right is None:
+            return {"result": "failed", "lock": digest, "cause": cause}
+        if right.digest == digest and right.service.child() and (seen := _gated(job, spec, right)):
+            right.open()
+            _own(places, spec)
+            return {"result": "serving", "lock": digest, "serving": digest, "gate": seen["gate"], "was": seen}
+        serving = _revert(job, spec, places, right)
+        return {"result": "reverted" if serving else "failed", "lock": digest, "serving": serving, "cause": cause}
+
+
 def _drain(job: Job, places: Places, old: Release) -> None:
     """Hold new requests and let running ones finish, for as long as the engine's facts allow."""
     job.check_cancel()
@@ -81,12 +105,10 @@ def _drain(job: Job, places: Places, old: Release) -> None:
 
 
 def _idle(release: Release, engine: dict[str, Any]) -> bool:
-    names = engine["metrics"]
     try:
-        seen = metrics(Target(socket=release.socket), names["path"], 1)
+        return not work(Target(socket=release.socket), engine, 1).load
     except Unanswered:
         return release.service.child() is None
-    return not seen.get(names["running"], 0) and not seen.get(names["waiting"], 0)
 
 
 def _revert(job: Job, spec: dict[str, Any], places: Places, old: Release | None) -> str | None:
@@ -109,17 +131,18 @@ def _revert(job: Job, spec: dict[str, Any], places: Places, old: Release | None)
     return old.digest
 
 
-def _gated(job: Job, spec: dict[str, Any], release: Release) -> list[dict[str, Any]]:
-    """What the gate of the running release saw; without a record of one it is gated now. Empty when it fails."""
-    if results := (read_json(release.folder / "gate.json") or {}).get("gate"):
-        return list(results)
+def _gated(job: Job, spec: dict[str, Any], release: Release) -> dict[str, Any] | None:
+    """The record of the running release's gate: `gate` and `phases`. Without one it is gated now; None: it fails."""
+    note = release.folder / "gate.json"
+    if (seen := read_json(note)) and seen.get("gate"):
+        return seen
     watch = watch_of(job, release, job.sleep, float(spec["deadline_s"]))
     try:
         gate(job, release, watch, job.cancelled)
     except GateFailed as e:
         job.emit("check", "note", text=f"what runs fails its gate and is started again: {e}")
-        return []
-    return watch.results
+        return None
+    return read_json(note)
 
 
 def _failed_before(places: Places, digest: str, retry: int) -> dict[str, Any] | None:

@@ -65,6 +65,7 @@ def caddyfile(places: Places, spec: dict[str, Any]) -> str:
 	log {{
 		output stderr
 		level WARN
+		exclude admin
 	}}
 }}
 {address} {{{bind}

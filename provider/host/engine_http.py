@@ -129,6 +129,23 @@ def metrics(target: Target, path: str, budget_s: float = 5) -> dict[str, float]:
     return samples(body.decode(errors="replace"))
 
 
+@dataclass(frozen=True)
+class Work:
+    """What an engine's counters say: `load` in words, empty without requests, and what `moved` as it computes."""
+
+    load: str
+    moved: tuple[float, ...]
+
+
+def work(target: Target, engine: dict[str, Any], budget_s: float = 5) -> Work:
+    """The engine's load now, by the names its facts give. Raises Unanswered."""
+    names = engine["metrics"]
+    seen = metrics(target, names["path"], budget_s)
+    running, waiting = (seen.get(names[k], 0) for k in ("running", "waiting"))
+    load = f"{running:.0f} requests running, {waiting:.0f} waiting" if running or waiting else ""
+    return Work(load, tuple(seen.get(name, 0) for name in names["moving"]))
+
+
 # name, labels (their quoted values may hold anything), value, and perhaps a timestamp
 _SAMPLE = re.compile(r'\s*([a-zA-Z_:][\w:]*)\s*(?:\{(?:[^"}]|"(?:\\.|[^"\\])*")*\})?\s+(\S+)(?:\s+-?\d+)?\s*')
 

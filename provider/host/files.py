@@ -1,4 +1,4 @@
-"""Small file habits everything here shares: atomic JSON, hashes, tails, locks between processes."""
+"""Small file habits everything here shares: atomic JSON, hashes, tails, locks between processes, times."""
 
 from __future__ import annotations
 
@@ -6,12 +6,23 @@ import fcntl
 import hashlib
 import json
 import os
+import signal
 import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
+
+from .processes import Proc
+
+UTC = timezone.utc  # noqa: UP017 - datetime.UTC came with Python 3.11; hosts may have 3.10
+
+
+def now() -> str:
+    """The time as everything here writes it down: RFC 3339 in UTC, milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def write_atomic(path: Path, data: str | bytes, mode: int = 0o600) -> None:
@@ -90,23 +101,36 @@ class Busy(Exception):
 
 
 @contextmanager
-def locked(path: Path, owner: str, wait_s: float, waiting: Callable[[], object] = lambda: None) -> Iterator[None]:
+def locked(
+    path: Path, owner: str, wait_s: float, waiting: Callable[[], object] = lambda: None, limit_s: float | None = None
+) -> Iterator[None]:
     """Hold an advisory lock that the kernel frees when its owner dies, so that none is ever left behind.
 
-    Raises Busy, naming the owner, after `wait_s` seconds. `waiting` is called while it waits, and may raise.
+    Raises Busy, naming the owner, after `wait_s` seconds. `waiting` is called while it waits, and may raise. An owner
+    that gave a `limit_s` and is still at it when that has passed hangs: whoever waits then ends it.
     """
     end = time.monotonic() + wait_s
     while (fd := _lock(path)) is None:
-        if time.monotonic() >= end:
-            raise Busy(f"{path} is held by {_holder(path)}")
+        holder = read_json(path) or {}
+        if (until := holder.get("until")) and _uptime() > until and (proc := Proc.read(holder.get("process"))):
+            proc.kill(signal.SIGKILL)
+        elif time.monotonic() >= end:
+            raise Busy(f"{path} is held by {holder.get('owner') or 'an unnamed process'}")
         waiting()
         time.sleep(0.05)
     try:
+        me = Proc.of(os.getpid())
+        said = {"owner": owner, "process": me and me.dump(), "until": limit_s and _uptime() + limit_s}
         os.ftruncate(fd, 0)
-        os.pwrite(fd, owner.encode(), 0)
+        os.pwrite(fd, json.dumps(said).encode(), 0)
         yield
     finally:
         os.close(fd)
+
+
+def _uptime() -> float:
+    """Seconds since boot: one clock for all processes, which nobody sets back."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def _lock(path: Path) -> int | None:
@@ -124,10 +148,3 @@ def _lock(path: Path) -> int | None:
         pass
     os.close(fd)
     return None
-
-
-def _holder(path: Path) -> str:
-    try:
-        return path.read_text(errors="replace").strip() or "an unnamed process"
-    except FileNotFoundError:
-        return "a process that has just ended"

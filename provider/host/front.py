@@ -11,11 +11,12 @@ from typing import Any
 
 from .caddyfile import FrontFailed, caddyfile, check
 from .engine_http import Target, Unanswered, get
-from .files import locked, read_json, tail, write_atomic, write_json
-from .jobs import Job
+from .errand import FetchError
+from .files import Busy, locked, tail, write_atomic, write_json
+from .jobs import Cancelled, Job
 from .keyfile import write_key
 from .places import Places
-from .public import public
+from .public import note_of, public
 from .service import Service
 from .sources import fetch
 
@@ -24,22 +25,32 @@ STOP_S = 35  # an open stream may go on for this long when the front is stopped
 
 def front(job: Job, spec: dict[str, Any]) -> dict[str, Any]:
     """The `front` job: make the front as asked, and answer only after one completion through its own address."""
-    places = Places.of(spec)
+    places, changed = Places.of(spec), list[str]()
+    try:
+        return _front(job, places, spec, changed)
+    except (FrontFailed, FetchError, Busy, Cancelled) as e:
+        cause = {"kind": getattr(e, "kind", "cancelled"), "text": str(e), "transient": getattr(e, "transient", True)}
+        return {"result": "failed", "cause": cause, "changed": bool(changed)}
+
+
+def _front(job: Job, places: Places, spec: dict[str, Any], changed: list[str]) -> dict[str, Any]:
+    """`changed` gets what of the front is not as it was, as soon as it is not: a failure must say so."""
     check(places, spec)
     with job.phase("front"), locked(places.home / "front.lock", f"job {job.id}", 30, job.check_cancel):
         write_atomic(places.front / "source", spec["caddy"]["ref"])
         caddy = fetch(job, places, "front", spec["caddy"]["ref"], spec["caddy"], None) / spec["caddy"]["binary"]
         places.make_run()
-        service, before = Service(places.front), read_json(places.front / "front.json") or {}
+        service, before = Service(places.front), note_of(places) or {}
         running = service.child() is not None and _answers(places)
-        if not running:
-            service.stop()
         port = int(spec.get("port") or before.get("port") or _free_port())
         url = f"https://{spec['domain']}" if spec.get("domain") else f"http://127.0.0.1:{port}"
         note = {"port": port, "url": url, "token": spec["token"]}
+        if not running:
+            service.stop()
         if not (spec.get("domain") or (running and before.get("url") == url)):
             _refuse_taken(port)
         _configure(caddy, places, spec | {"port": port}, running)
+        changed.append("its configuration and key")
         write_key(places.front, spec["key"], float(spec["key_overlap_s"]))
         write_json(places.front / "front.json", note)  # before the start, so that what was started can be ended
         if not running:

@@ -1,7 +1,10 @@
 """Detached jobs: started by a verb, followed by anyone, finished alone.
 
-A job is a folder `jobs/<id>/`: `events.jsonl` (its last line is the result), `job.json` (which process), and `revert`
-once somebody asked it to give up. What it is to do comes on its stdin.
+A job is a folder `jobs/<id>/`: `events.jsonl` (its last line is the result), `job.json` (which process), `worker.json`
+(its child, which does the work), and `revert` once somebody asked it to give up. What it is to do comes on its stdin.
+
+Two processes, so that no single death leaves a change half done: a worker whose job is killed goes on alone; a worker
+that is killed is answered for by the job, which takes back what it had begun.
 """
 
 from __future__ import annotations
@@ -14,18 +17,18 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from .files import read_json, write_json
+from .files import UTC, now, read_json, write_json
 from .places import Places
 from .processes import Proc
 from .self import detach
 
 KEEP = 20  # folders of ended jobs
-UTC = timezone.utc  # noqa: UP017 - datetime.UTC came with Python 3.11; hosts may have 3.10
 
 
 class Cancelled(Exception):
@@ -83,10 +86,6 @@ class _Phase:
         self.job.emit(self.name, "end" if kind is None else "fail", text=f"{seconds:.2f} s")
 
 
-def now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 def start(places: Places, verb: str, spec: dict[str, Any]) -> str:
     """Write the job down and start it; returns its id, which sorts by time."""
     job = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{verb}"
@@ -100,13 +99,50 @@ def start(places: Places, verb: str, spec: dict[str, Any]) -> str:
     return job
 
 
-def run(folder: Path, verbs: dict[str, Callable[[Job, dict[str, Any]], dict[str, Any]]]) -> int:
-    """The body of the detached process: run the verb, write its result whatever happens."""
+Work = Callable[[Job, dict[str, Any]], dict[str, Any]]
+
+
+def run(folder: Path, verbs: dict[str, Work], after_kill: dict[str, Work]) -> int:
+    """The body of the detached process: run the verb, write its result whatever happens.
+
+    `after_kill` has, for a verb that can leave something half done, what puts it right once its worker was killed.
+    """
     for sig in (signal.SIGINT, signal.SIGHUP):
         signal.signal(sig, signal.SIG_IGN)
-    job, verb = Job(folder), folder.name.rpartition("-")[2]
+    verb, spec = folder.name.rpartition("-")[2], json.load(sys.stdin)
+    if (worker := os.fork()) == 0:
+        with _ending():
+            if me := Proc.of(os.getpid()):
+                write_json(folder / "worker.json", me.dump())
+            _answer(Job(folder), verbs[verb], spec)
+    os.waitpid(worker, 0)
+    if result_of(folder) is None:
+        _end_line(folder / "events.jsonl")  # it may have been killed in the middle of one
+        _answer(Job(folder), after_kill.get(verb, _killed), spec)
+    return 0
+
+
+def _killed(job: Job, _spec: dict[str, Any]) -> dict[str, Any]:
+    return {"result": "down", "cause": {"kind": "killed", "text": f"job {job.id} was killed", "transient": True}}
+
+
+@contextmanager
+def _ending() -> Iterator[None]:
+    """For a forked child: whatever happens, it ends here and never returns into its parent's code."""
     try:
-        result = verbs[verb](job, json.load(sys.stdin))
+        yield
+    except BaseException:  # noqa: BLE001 - its own stderr file gets the trace; nobody else is there to
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+
+def _answer(job: Job, work: Work, spec: dict[str, Any]) -> None:
+    """Do the work and write its result down, whatever happens."""
+    try:
+        result = work(job, spec)
     except Cancelled as e:
         result = {"result": "failed", "cause": {"kind": "cancelled", "text": str(e), "transient": True}}
     except Exception as e:  # noqa: BLE001 - a job answers in every case; the trace goes to its own stderr file
@@ -114,9 +150,8 @@ def run(folder: Path, verbs: dict[str, Callable[[Job, dict[str, Any]], dict[str,
         text = str(e) if hasattr(e, "kind") else f"{type(e).__name__}: {e}"
         cause = {"kind": getattr(e, "kind", "internal"), "text": text, "transient": getattr(e, "transient", True)}
         result = {"result": "failed", "cause": cause}
-    answer = {"phases": job.phases, "gate": [], "cause": None, "log_tail": [], "serving": None} | result
-    _append(folder / "events.jsonl", answer)
-    return 0
+    answer: dict[str, Any] = {"phases": job.phases, "gate": [], "cause": None, "log_tail": [], "serving": None} | result
+    _append(job.folder / "events.jsonl", answer)
 
 
 def follow(folder: Path, offset: int) -> Iterator[str]:
@@ -133,8 +168,10 @@ def follow(folder: Path, offset: int) -> Iterator[str]:
                 if not line.endswith(b"\n"):
                     f.seek(-len(line), os.SEEK_CUR)
                     break
+                if (value := _object(line)) is None:
+                    continue  # what a killed worker had half written
                 yield line.decode(errors="replace").rstrip("\n")
-                if _result(line):
+                if "result" in value:
                     return
             if dead:
                 yield _down("killed", f"job {folder.name} ended without an answer")
@@ -147,15 +184,17 @@ def process(folder: Path) -> Proc | None:
 
 
 def alive(folder: Path) -> bool:
-    proc = process(folder)
-    return bool(proc and proc.alive())
+    """The job's process, or its worker that goes on without it."""
+    worker = Proc.read(read_json(folder / "worker.json"))
+    return any(proc and proc.alive() for proc in (process(folder), worker))
 
 
 def result_of(folder: Path) -> dict[str, Any] | None:
     try:
-        return _result((folder / "events.jsonl").read_bytes().splitlines()[-1])
+        last = _object((folder / "events.jsonl").read_bytes().splitlines()[-1])
     except (FileNotFoundError, IndexError):
         return None
+    return last if last and "result" in last else None
 
 
 def running(places: Places) -> list[str]:
@@ -171,6 +210,12 @@ def _forget(jobs: Path) -> None:
             shutil.rmtree(old, ignore_errors=True)
 
 
+def _end_line(path: Path) -> None:
+    with path.open("rb+") as f:
+        if f.seek(0, os.SEEK_END) and f.seek(-1, os.SEEK_END) is not None and f.read(1) != b"\n":
+            f.write(b"\n")
+
+
 def _append(path: Path, value: dict[str, Any]) -> None:
     with path.open("a") as f:
         f.write(_line(value) + "\n")
@@ -180,13 +225,12 @@ def _line(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _result(line: bytes) -> dict[str, Any] | None:
-    """The line's object if it is a result line."""
+def _object(line: bytes) -> dict[str, Any] | None:
     try:
         value = json.loads(line)
     except ValueError:
         return None
-    return value if isinstance(value, dict) and "result" in value else None
+    return value if isinstance(value, dict) else None
 
 
 def _down(kind: str, text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +15,7 @@ def write_key(folder: Path, key: str, overlap_s: float) -> None:
     current, previous = folder / "key", folder / "key.previous"
     with locked(folder / "key.lock", "rotation", 10):
         old = current.read_text() if current.exists() else None
-        if old == key and previous.exists():
+        if old == key and previous.exists() and previous.stat().st_size:
             return
         if old and old != key and overlap_s > 0:
             write_atomic(previous, old)
@@ -24,6 +25,19 @@ def write_key(folder: Path, key: str, overlap_s: float) -> None:
             write_atomic(previous, key)
             (folder / "key.until").unlink(missing_ok=True)
         write_atomic(current, key)
+
+
+def key_fault(folder: Path, sha256: str | None) -> str | None:
+    """What is wrong with the key that the front goes by, or None; `sha256` of the right one where that is known."""
+    try:
+        key, previous = (folder / "key").read_text(), (folder / "key.previous").read_text()
+    except (OSError, UnicodeDecodeError) as e:
+        return f"a key file of the front cannot be read: {e}"
+    if not key or not previous:
+        return "a key file of the front is empty"
+    if sha256 and hashlib.sha256(key.encode()).hexdigest() != sha256:
+        return "the front goes by another key than the stack's"
+    return None
 
 
 def retire_key(folder: Path) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from . import jobs
-from .files import locked, read_json, write_json
-from .jobs import now
+from .files import locked, now, read_json, write_json
 from .places import Places, default_root, run_folder, stack_name
+from .public import note_of
 from .release import collect, services
 from .service import Service
 
@@ -126,7 +126,7 @@ def deactivate(places: Places, token: str) -> bool:
 
 def close_front(places: Places, token: str) -> bool:
     """End the front if `token` is the one that opened it; True when it was."""
-    if (read_json(places.front / "front.json") or {}).get("token") != token:
+    if (note_of(places) or {}).get("token") != token:
         return False
     stop_jobs(places, ("front",))
     with locked(places.home / "front.lock", "deactivate", 10):

@@ -6,7 +6,7 @@ import ctypes
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -99,6 +99,14 @@ def _stat(pid: int) -> _Stat | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     return _Stat(fields[0], int(fields[3]), int(fields[19]))
+
+
+def commands() -> Iterator[tuple[int, list[bytes]]]:
+    """Pid and argument list of every process whose command line can be read; the list ends with an empty one."""
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with suppress(OSError):
+                yield int(name), Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0")
 
 
 def _session(leader: int) -> list[int]:

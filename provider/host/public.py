@@ -8,8 +8,17 @@ from typing import Any
 from .caddyfile import FrontFailed
 from .completion import ask
 from .engine_http import Target, Unanswered, get
+from .files import read_json
 from .jobs import Job
+from .places import Places
 from .service import Service
+
+
+def note_of(places: Places) -> dict[str, Any] | None:
+    """What the front was opened as: `port`, `url`, `token`; None when it was not, or its note makes no sense."""
+    kept = read_json(places.front / "front.json") or {}
+    wanted = (("port", int), ("url", str), ("token", str))
+    return kept if all(isinstance(kept.get(name), kind) for name, kind in wanted) else None
 
 
 def refuses_strangers(url: str) -> str | None:
@@ -38,5 +47,5 @@ def public(job: Job, service: Service, url: str, spec: dict[str, Any]) -> str:
             continue
         if why := refuses_strangers(url):
             raise FrontFailed(why)
-        return f"{seen.completion_tokens} tokens through {url}, first after {seen.first_s or 0:.2f} s"
+        return f"{seen.completion_tokens} tokens, first after {seen.first_s or 0:.2f} s"
     raise FrontFailed(f"no completion through {url} within {deadline_s:.0f} s; last answer: {last}", True)

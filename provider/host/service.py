@@ -6,15 +6,19 @@ A service is a folder: `service.json` says what to run, `log` holds what it prin
 
 from __future__ import annotations
 
+import os
 import signal
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .files import read_json, tail, write_json
-from .processes import Proc
+from .files import now, read_json, tail, write_json
+from .processes import Proc, commands
 from .self import detach
+
+KEPT_EVENTS = 20
 
 
 @dataclass(frozen=True)
@@ -35,15 +39,29 @@ class Service:
     def child(self) -> Proc | None:
         return _live(self.state.get("child"))
 
-    def start(self, argv: list[str], env: dict[str, str], stop_s: float, sockets: list[Path]) -> None:
-        """Write what to run and start its supervisor, detached. Raises RuntimeError when one runs already."""
+    def events(self) -> list[dict[str, Any]]:
+        """What its supervisor had to do, oldest first: `{"t", "event", "text"}`."""
+        return list((read_json(self.folder / "events.json") or {}).get("events", []))
+
+    def start(
+        self,
+        argv: list[str],
+        env: dict[str, str],
+        stop_s: float,
+        sockets: list[Path],
+        probe: dict[str, Any] | None = None,
+    ) -> None:
+        """Write what to run and start its supervisor, detached. Raises RuntimeError when one runs already.
+
+        `probe` has what its stall probe must know (stall.py); without it nothing but an exit brings a restart.
+        """
         if self.supervisor() or self.child():
             raise RuntimeError(f"{self.folder} runs already")
         self._end_leftovers()
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "gated").unlink(missing_ok=True)
         (self.folder / "state.json").unlink(missing_ok=True)
-        spec = {"argv": argv, "env": env, "stop_s": stop_s, "sockets": [str(s) for s in sockets]}
+        spec = {"argv": argv, "env": env, "stop_s": stop_s, "sockets": [str(s) for s in sockets], "probe": probe}
         write_json(self.folder / "service.json", spec)
         process = detach(["supervise", str(self.folder)], self.folder / "supervisor.log")
         # Written here and not by the supervisor: whoever stops the service now must not find it without an owner.
@@ -77,15 +95,18 @@ class Service:
 
     def stop(self, patience_s: float | None = None) -> None:
         """End supervisor and child; `patience_s` overrides the time the child gets to finish."""
-        spec = read_json(self.folder / "service.json") or {}
+        note = self.folder / "service.json"
+        spec = read_json(note) or {}
         (self.folder / "gated").unlink(missing_ok=True)
-        if owner := self.supervisor():
+        for owner in {*supervisors_of(self.folder), *filter(None, [self.supervisor()])}:
             owner.kill(signal.SIGTERM)
             if not owner.gone_within(float(spec.get("stop_s", 10)) if patience_s is None else patience_s):
                 self._end_leftovers()
                 if not owner.gone_within(5):
                     owner.kill_session()
         self._end_leftovers()
+        # A starter that was killed may have one on its way that is noted nowhere: without its order it ends by itself.
+        note.unlink(missing_ok=True)
         for socket in spec.get("sockets", []):
             Path(socket).unlink(missing_ok=True)
 
@@ -93,6 +114,20 @@ class Service:
         """What the child left behind when its owner was killed, or would not end: it may hold the GPU's memory."""
         if child := Proc.read(self.state.get("child")):
             child.kill_session()
+
+
+def supervisors_of(folder: Path) -> list[Proc]:
+    """Every supervisor of this folder that runs, noted or not, by its command line."""
+    words = [b"supervise", os.fsencode(folder), b""]
+    found = (Proc.of(pid) for pid, argv in commands() if argv[-3:] == words)
+    return [proc for proc in found if proc]
+
+
+def note_event(folder: Path, event: str, text: str) -> None:
+    """Keep in the service's folder what happened to it; the newest KEPT_EVENTS are kept."""
+    kept = Service(folder).events()[1 - KEPT_EVENTS :]
+    with suppress(OSError):  # a full disk costs the note, never the engine
+        write_json(folder / "events.json", {"events": [*kept, {"t": now(), "event": event, "text": text}]})
 
 
 def _live(value: Any) -> Proc | None:

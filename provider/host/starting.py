@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from .engine_http import Target, Unanswered
-from .files import read_json, tail, write_json
+from .files import now, read_json, tail, write_json
 from .gate import GateFailed, Watch, open_gate
-from .jobs import Cancelled, Job, now
+from .jobs import Cancelled, Job
 from .places import short
 from .processes import Proc
 from .release import Release, command_of
@@ -25,7 +25,13 @@ def start(job: Job, release: Release, pause: Pause, deadline_s: float) -> Watch:
     argv, env = command_of(release.places, release.digest, spec)
     job.emit("load", "note", text=f"starting {short(release.digest)}")
     release.service.log.unlink(missing_ok=True)
-    release.service.start(argv, env, float(spec["engine"]["stop_s"]), [release.socket])
+    (release.folder / "gate.json").unlink(missing_ok=True)  # it speaks of the process that was gated
+    engine = spec["engine"]
+    probe = None
+    if engine.get("stall"):
+        probe = {"socket": str(release.socket), "model": spec["model"]}
+        probe |= {name: engine[name] for name in ("metrics", "prompts", "stall")}
+    release.service.start(argv, env, float(engine["stop_s"]), [release.socket], probe)
     return watch_of(job, release, pause, deadline_s)
 
 
@@ -52,7 +58,7 @@ def gate(job: Job, release: Release, watch: Watch, give_up: Callable[[], bool] =
     first = open_gate(watch, Target(socket=release.socket, give_up=give_up), facts, spec["model"])
     job.phases["first_token"] = round(first.first_s or 0.0, 3)
     job.phases["load"] = round(watch.passed_at["port"] - began, 3)
-    write_json(release.folder / "gate.json", {"gate": watch.results, "at": now()})
+    write_json(release.folder / "gate.json", {"gate": watch.results, "phases": job.phases, "at": now()})
     job.emit("first_token", "end", text=f"gate passed: {len(watch.results)} checks")
 
 

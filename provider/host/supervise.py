@@ -1,7 +1,7 @@
 """The owner of one long-lived process, in a process of its own.
 
-It restarts what exits (only once `gated` exists: before that an exit is an answer), rotates the log, ends the child
-with everything in its session, and takes it along when it dies itself, so that the folder always tells the truth.
+It restarts what exits or stalls (only once `gated` exists: before that an exit is an answer), rotates the log, ends
+the child with everything in its session, and takes it along when it dies itself, so that the folder tells the truth.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 
 from .files import read_json, write_json
 from .processes import Proc, die_with_parent
+from .service import note_event
 
 LOG_BYTES = 8 << 20  # a full log is kept once more as log.1
 BACKOFF_S = (0.5, 1, 2, 5, 10, 30)
@@ -35,20 +36,30 @@ def supervise(folder: Path, tick: Callable[[], None]) -> int:
     for sig in (signal.SIGTERM, signal.SIGINT):
         signal.signal(sig, lambda number, _: asked.append(number))
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    spec, mine = read_json(folder / "service.json") or {}, _inode(folder / "service.json")
+    mine, spec = _which(folder / "service.json"), read_json(folder / "service.json")
+    if mine is None or spec is None:
+        return 0  # it was stopped before it began
 
     def watch() -> None:
-        """Without its folder, or with another's in its place, nobody could ever find this process to end it."""
-        if _inode(folder / "service.json") != mine:
+        """Without its order, or with another's in its place, it was stopped, or nobody could find it to stop it."""
+        if _which(folder / "service.json") != mine:
             asked.append(signal.SIGTERM)
         else:
             tick()
 
+    probe = None
+    if facts := spec.get("probe"):
+        from .stall import watch_beside  # here: the front's supervisor has no need of it
+
+        probe = watch_beside(facts, (folder / "gated").exists)
     restarts = failures = 0
     while True:
         began = time.monotonic()
-        code = _run(folder, spec, restarts, asked, watch)
-        if _inode(folder / "service.json") != mine:
+        if probe:
+            probe.begin()
+        code = _run(folder, spec, restarts, asked, watch, lambda: probe.verdict if probe else None)
+        why = (probe.verdict if probe else None) or f"exited with {code}"
+        if _which(folder / "service.json") != mine:
             return 0
         # This first, then the look at `gated`: see Service.keep.
         _note_state(folder, child=None, exit=code, restarts=restarts)
@@ -56,7 +67,8 @@ def supervise(folder: Path, tick: Callable[[], None]) -> int:
             return 0
         failures = 1 if time.monotonic() - began > STEADY_S else failures + 1
         restarts += 1
-        _Log(folder / "log").note(f"exited with {code}; restart {restarts}")
+        _Log(folder / "log").note(f"{why}; restart {restarts}")
+        note_event(folder, "restart", f"{why}; restart {restarts}")
         pause = time.monotonic() + BACKOFF_S[min(failures, len(BACKOFF_S)) - 1]
         while time.monotonic() < pause and not asked:
             watch()
@@ -65,7 +77,14 @@ def supervise(folder: Path, tick: Callable[[], None]) -> int:
             return 0
 
 
-def _run(folder: Path, spec: dict[str, Any], restarts: int, asked: list[int], tick: Callable[[], None]) -> int:
+def _run(
+    folder: Path,
+    spec: dict[str, Any],
+    restarts: int,
+    asked: list[int],
+    tick: Callable[[], None],
+    stalled: Callable[[], str | None],
+) -> int:
     """Start the child and stay with it until it and its whole session are gone; its exit code (127: no start)."""
     for socket in spec["sockets"]:
         Path(socket).unlink(missing_ok=True)
@@ -106,15 +125,19 @@ def _run(folder: Path, spec: dict[str, Any], restarts: int, asked: list[int], ti
         elif asked and kill_at is None:
             kill_at = now + float(spec["stop_s"])
             child.terminate()
+        elif kill_at is None and stalled():
+            kill_at = now  # what computes nothing has nothing to finish
         elif kill_at and now > kill_at:
             child.kill()
     proc.kill_session()
     return child.wait()
 
 
-def _inode(path: Path) -> int | None:
+def _which(path: Path) -> tuple[int, int] | None:
+    """What tells a file from the one that takes its name later; None when there is none."""
     with suppress(OSError):
-        return path.stat().st_ino
+        found = path.stat()
+        return found.st_ino, found.st_mtime_ns
     return None
 
 

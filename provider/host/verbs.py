@@ -30,6 +30,7 @@ JOBS: dict[str, Callable[[Any, dict[str, Any]], dict[str, Any]]] = {
     "activate": _of("activate", "activate"),
     "front": _of("front", "front"),
 }
+AFTER_KILL = {"activate": _of("activate", "recover")}
 ENDS = {
     "engine": _of("machine", "deactivate"),
     "front": _of("machine", "close_front"),

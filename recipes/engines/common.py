@@ -44,6 +44,7 @@ def gate_facts(recipe: Recipe) -> dict[str, Any]:
         "acceptance_floor": recipe.gate.acceptance_floor if recipe.speculation else None,
         "not_helping": recipe.gate.not_helping,
         "speculation": recipe.speculation is not None,
+        "stall": {"every_s": 60, "misses": 3},
         "prompts": {"predictable": PREDICTABLE, "plain": PLAIN},
     }
 

@@ -99,7 +99,7 @@ def host_facts(recipe: Recipe) -> dict[str, Any]:
             "accepted": "llamacpp:spec_decode_num_accepted_tokens_total",
             "running": "llamacpp:requests_processing",
             "waiting": "llamacpp:requests_deferred",
-            "generated": "llamacpp:tokens_predicted_total",
+            "moving": ["llamacpp:n_decode_total"],  # its counters of tokens stand still until a request has ended
         },
         "fingerprint": False,
         "check": ["--check"],  # makes the runner look at its command line and its files' headers, and exit

@@ -120,7 +120,8 @@ def host_facts(recipe: Recipe) -> dict[str, Any]:
             "accepted": "vllm:spec_decode_num_accepted_tokens_total",
             "running": "vllm:num_requests_running",
             "waiting": "vllm:num_requests_waiting",
-            "generated": "vllm:generation_tokens_total",
+            # The first counts steps of the engine, also those of a long prefill that yields no token yet.
+            "moving": ["vllm:iteration_tokens_total_count", "vllm:generation_tokens_total"],
         },
         "fingerprint": True,
         "check": None,  # it has no way to look at a command line without starting

@@ -11,7 +11,7 @@ import grpc
 import pytest
 from google.protobuf import empty_pb2
 from google.rpc import status_pb2
-from pulumi.runtime.proto import engine_pb2_grpc, provider_pb2, provider_pb2_grpc
+from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2, provider_pb2_grpc
 
 from sluicegate.provider import engine, front, machine, volume
 from sluicegate.provider.serving import Servicer
@@ -36,13 +36,16 @@ def host(cloud: FakeCloud) -> FakeHost:
 
 
 class FakeEngine(engine_pb2_grpc.EngineServicer):
-    """Collects (text, ephemeral, urn)."""
+    """Collects (text, ephemeral, urn), and the texts of warnings."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[str, bool, str]] = []
+        self.warnings: list[str] = []
 
     def Log(self, request: Any, context: Any) -> Any:  # noqa: ARG002, N802
         self.lines.append((request.message, request.ephemeral, request.urn))
+        if request.severity == engine_pb2.WARNING:
+            self.warnings.append(request.message)
         return empty_pb2.Empty()
 
 

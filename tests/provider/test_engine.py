@@ -100,11 +100,12 @@ def test_an_update_after_a_failed_create_heals_it(host: FakeHost) -> None:
 
 
 def test_an_update_that_only_gated_again_keeps_the_seconds_of_the_start(host: FakeHost) -> None:
-    host.jobs["activate"] = SERVING | {"phases": {}}
+    host.jobs["prepare"] = SERVING | {"result": "prepared", "phases": {"image": 0.0}}
+    host.jobs["activate"] = SERVING | {"phases": {}, "was": {"gate": [], "phases": {"load": 7.0}}}
     old = OLD | {"lock": DIGEST, "phases": {"load": 9.0}}
-    assert ENGINE.update(run(), "id", old, NEW)["phases"] == {"load": 1.5}  # its prepare job loaded
-    host.jobs["prepare"] = SERVING | {"result": "prepared", "phases": {}}
     assert ENGINE.update(run(), "id", old, NEW)["phases"] == {"load": 9.0}
+    # A run that was killed before it could say so had started it.
+    assert ENGINE.create(run(), NEW)[1]["phases"] == {"image": 0.0, "load": 7.0}
 
 
 def test_a_job_of_an_earlier_run_is_followed_first(host: FakeHost) -> None:
@@ -155,9 +156,9 @@ def test_read_of_what_serves_brings_it_back_into_the_outputs(host: FakeHost) -> 
     lost = OLD | {"serving": None}
     assert ENGINE.read(run(), "id", NEW, lost) == OLD
     host.answers["status"] = STATUS | {"health": "busy", "why": "3 requests running"}
-    said: list[str] = []
-    assert ENGINE.read(run(log=lambda text, _: said.append(text)), "id", NEW, OLD) == OLD
-    assert said == ["busy: 3 requests running"]
+    said: list[tuple[str, str]] = []
+    assert ENGINE.read(run(log=lambda *line: said.append(line)), "id", NEW, OLD) == OLD
+    assert said == [("busy: 3 requests running", "warning")]
 
 
 @pytest.mark.parametrize("there", [{"machine": None}, {"engine_owner": None}, {"engine_owner": "another"}])

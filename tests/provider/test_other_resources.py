@@ -99,7 +99,7 @@ def test_a_front_that_has_its_new_key_and_does_not_answer_says_so_in_the_outputs
 
 
 def test_a_front_that_changed_nothing_yet_fails_plainly(host: FakeHost) -> None:
-    host.jobs["front"] = FAILED | {"cause": {"kind": "network", "text": "no route"}}
+    host.jobs["front"] = FAILED | {"cause": {"kind": "network", "text": "no route"}, "changed": False}
     with pytest.raises(FailedError):
         FRONT.update(RUN, "id", OUTPUTS["Front"], INPUTS["Front"])
 

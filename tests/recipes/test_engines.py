@@ -157,9 +157,9 @@ def test_host_facts_are_plain_data_with_the_same_keys_for_every_engine(name: str
             "drain_s",
             "stop_s",
         ),
-        *("patterns", "prompts", "max_model_len", "acceptance_floor", "not_helping", "speculation"),
+        *("patterns", "prompts", "max_model_len", "acceptance_floor", "not_helping", "speculation", "stall"),
     }
-    assert set(facts["metrics"]) == {"path", "drafts", "draft_tokens", "accepted", "running", "waiting", "generated"}
+    assert set(facts["metrics"]) == {"path", "drafts", "draft_tokens", "accepted", "running", "waiting", "moving"}
     for pattern in facts["patterns"]:
         re.compile(pattern["match"])
         assert set(pattern) in ({"match", "phase"}, {"match", "cause", "transient", "mend"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -15,7 +16,9 @@ from typing import Any
 
 from sluicegate.provider.front import CADDY
 from sluicegate.provider.host import jobs
+from sluicegate.provider.host.files import read_json
 from sluicegate.provider.host.places import Places
+from sluicegate.provider.host.processes import Proc
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 ROOT = CHECKOUT / ".cache/tests/root"  # shared, so that nothing is fetched twice
@@ -27,6 +30,7 @@ KEY = "a-key-of-the-tests-1"
 METRICS = {
     "path": "/metrics", "drafts": "stub_drafts_total", "draft_tokens": "stub_draft_tokens_total",
     "accepted": "stub_accepted_total", "running": "stub_running", "waiting": "stub_waiting",
+    "moving": ["stub_chunks_total"],
 }  # fmt: skip
 FACTS: dict[str, Any] = {
     "health": "/health", "models": "/v1/models", "max_len_field": "meta.n_ctx", "max_model_len": 1024,
@@ -50,6 +54,18 @@ def verb(name: str, text: str, *words: str) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of a verb."""
     done = subprocess.run([*HOST, name, *words], input=text, capture_output=True, text=True, timeout=300, check=False)
     return done.returncode, done.stdout, done.stderr
+
+
+def worker(job: Path) -> Proc:
+    """The process that does a job's work."""
+    proc: Proc = until(lambda: Proc.read(read_json(job / "worker.json")), "the worker")
+    return proc
+
+
+def kill(*processes: Proc | None) -> None:
+    for process in processes:
+        assert process
+        process.kill(signal.SIGKILL)
 
 
 def pids_with(text: str) -> list[int]:

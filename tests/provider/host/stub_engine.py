@@ -41,6 +41,7 @@ def flags() -> argparse.Namespace:
     p.add_argument("--never-ready", action="store_true")
     p.add_argument("--completion-status", type=int, default=200)
     p.add_argument("--hang", action="store_true", help="completions get no answer")
+    p.add_argument("--hang-when", type=Path, help="completions get no answer while this file is there")
     p.add_argument("--drip", action="store_true", help="completions get a byte at a time and never end")
     p.add_argument("--endless", action="store_true", help="the stream goes on for ever")
     p.add_argument("--without", choices=["done", "usage", "finish"])
@@ -59,12 +60,12 @@ class Stub:
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
         self.lock = threading.Lock()
-        self.running = self.begun = self.answered = 0
+        self.running = self.begun = self.answered = self.chunks = 0
 
     def metrics(self) -> str:
         n = self.answered
         lines = {
-            "stub_running": self.running, "stub_waiting": 0, "stub_drafts_total": n,
+            "stub_running": self.running, "stub_waiting": 0, "stub_chunks_total": self.chunks, "stub_drafts_total": n,
             'stub_draft_tokens_total{kind="a b"}': n * self.args.drafted, "stub_accepted_total": n * self.args.accepted,
         }  # fmt: skip
         return "# HELP stub_running requests\n" + "".join(f"{name} {value}\n" for name, value in lines.items())
@@ -100,11 +101,13 @@ class Handler(BaseHTTPRequestHandler):
         with stub.lock:
             stub.begun += 1
             stub.running += 1
+        if args.hang_when:
+            print(f"completion {stub.begun}", flush=True)
         try:
             if stub.begun == args.exit_at_completion:
                 os._exit(5)
-            if args.hang:
-                time.sleep(600)
+            while args.hang or (args.hang_when and args.hang_when.exists()):
+                time.sleep(0.05)
             if args.completion_status != 200:
                 self.answer(args.completion_status, b'{"error":"as asked"}')
             else:
@@ -123,7 +126,10 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def stream(self, asked: dict[str, Any]) -> None:
-        """Ends by closing the connection. A prompt `until FILE` holds the stream after its first chunk until then."""
+        """Ends by closing the connection.
+
+        A prompt `until FILE` makes a word every 20 ms until the file is there; `stuck until FILE` makes none meanwhile.
+        """
         args, prompt = self.stub.args, asked["messages"][0]["content"]
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
@@ -137,8 +143,10 @@ class Handler(BaseHTTPRequestHandler):
                 self.send(args.odd_chunk.encode() + b"\n\n")
             else:
                 self.chunk(delta={"reasoning" if args.reasoning else "content": "word "})
-            while number == 0 and prompt.startswith("until ") and not Path(prompt[6:]).exists():
-                time.sleep(0.01)
+            while number == 0 and "until " in prompt and not Path(prompt.partition("until ")[2]).exists():
+                time.sleep(0.02)
+                if not prompt.startswith("stuck "):
+                    self.chunk(delta={"content": "word "})
             number += 1
             time.sleep(0.01 if args.endless else 0)
         if args.without != "finish":
@@ -151,6 +159,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def chunk(self, delta: dict[str, Any] | None, finish_reason: str | None = None, **more: Any) -> None:
         choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": finish_reason}]
+        self.stub.chunks += 1
         event = {"model": self.stub.args.model, "system_fingerprint": self.stub.args.fingerprint, "choices": choices}
         self.send(b"data: " + json.dumps(event | more).encode() + b"\n\n")
 

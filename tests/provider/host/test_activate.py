@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import signal
 import threading
 from pathlib import Path
 
 import pytest
 
-from sluicegate.provider.host import jobs
 from sluicegate.provider.host.completion import Completion, complete
 from sluicegate.provider.host.engine_http import Target, get
 from sluicegate.provider.host.files import locked, read_json
@@ -238,21 +236,6 @@ def test_a_fault_of_our_own_in_the_middle_of_a_swap_brings_the_old_one_back(stac
     assert answers(stack)
 
 
-def test_what_a_killed_job_left_running_is_ended_by_the_next(stack: Stack) -> None:
-    old, new = stack.serve(), stack.engine("--never-ready")
-    assert stack.run("prepare", new)["result"] == "prepared"
-    job = stack.start("activate", new)
-    left = until(lambda: stack.pid(new), "the new one's start")
-    process = jobs.process(job)
-    assert process
-    process.kill(signal.SIGKILL)
-    assert stack.wait(job)["result"] == "down"
-    third = stack.serve("--tokens", "9")
-    assert left not in pids_with(str(stack.places.socket(new["digest"])))
-    assert stack.pid(old) is None
-    assert stack.status()["serving"] == third["digest"]
-
-
 def test_an_identity_that_does_not_fit_fails(stack: Stack) -> None:
     done = stack.activate(stack.engine("--map-nothing"))
     assert done["result"] == "failed"
@@ -339,14 +322,14 @@ def test_a_bad_log_pattern_is_told_by_prepare(stack: Stack) -> None:
 class Stream:
     """A completion through current.sock that is held after its first chunk until `go` is there."""
 
-    def __init__(self, stack: Stack, go: Path) -> None:
+    def __init__(self, stack: Stack, go: Path, how: str = "until") -> None:
         self.go, self.seen = go, Completion()
         self.error: Exception | None = None
         target = Target(socket=stack.places.current_sock)
 
         def run() -> None:
             try:
-                self.seen = complete(target, "stub", f"until {go}", 8, DEADLINE_S)
+                self.seen = complete(target, "stub", f"{how} {go}", 8, DEADLINE_S)
             except Exception as e:  # noqa: BLE001 - shown by the test that waits for it
                 self.error = e
 

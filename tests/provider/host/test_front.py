@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import http.client
 import json
 import shutil
@@ -90,7 +91,7 @@ def test_it_answers_only_after_a_completion_through_itself_and_says_what_was_see
     assert done["result"] == "serving"
     assert done["url"] == f"http://127.0.0.1:{done['port']}"
     assert [(c["check"], c["ok"]) for c in done["gate"]] == [("public", True)]
-    assert done["gate"][0]["seen"].startswith(f"8 tokens through {done['url']}")
+    assert done["gate"][0]["seen"].startswith("8 tokens, first after ")
     assert stack.status()["front"] == {"port": done["port"], "token": "front-token", "healthy": True, "why": None}
 
 
@@ -160,6 +161,29 @@ def test_a_rotation_without_overlap_ends_the_old_key_at_once(door: Door) -> None
     assert door.ask("/v1/models").status == 401
 
 
+@pytest.mark.parametrize("name", ["key", "key.previous"])
+@pytest.mark.parametrize("how", ["emptied", "removed", "another's"])
+def test_a_front_whose_key_files_are_not_as_they_were_written_is_not_healthy(name: str, how: str, door: Door) -> None:
+    right = hashlib.sha256(KEY.encode()).hexdigest()
+    assert door.stack.ask("status", key_sha256=right)["front"]["healthy"]
+    path = door.stack.places.front / name
+    path.unlink() if how == "removed" else path.write_text("" if how == "emptied" else "another-key-of-16")
+    there = door.stack.ask("status", key_sha256=right)["front"]
+    assert there["healthy"] == (name == "key.previous" and how == "another's")
+    assert there["healthy"] or " key" in there["why"]
+    # A rotation to the same key mends it.
+    assert door.change()["result"] == "serving"
+    assert door.stack.ask("status", key_sha256=right)["front"]["healthy"]
+    assert door.ask("/v1/models").status == 200
+
+
+@pytest.mark.parametrize("value", ["3", '{"port": "x", "url": 3, "token": []}', "{}", "[]", "\x00"])
+def test_a_note_of_the_front_that_makes_no_sense_is_none(value: str, door: Door) -> None:
+    (door.stack.places.front / "front.json").write_text(value)
+    assert door.stack.status()["front"] is None
+    assert door.change()["result"] == "serving"
+
+
 def test_a_key_of_odd_characters_is_taken_word_for_word(open_door: Callable[..., Door]) -> None:
     key = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~{env.HOME}{file./etc/hostname}"
     door = open_door(key=key)
@@ -179,7 +203,7 @@ def test_what_caddy_must_not_see_is_refused_and_changes_nothing(door: Door, chan
     done = door.change(**change)
     assert done["result"] == "failed"
     assert done["cause"]["text"].startswith(f"{named}: ")
-    assert (done["cause"]["kind"], done["cause"]["transient"]) == ("front", False)
+    assert (done["cause"]["kind"], done["cause"]["transient"], done["changed"]) == ("front", False, False)
     assert "star" not in json.dumps(done)
     assert (door.stack.places.front / "Caddyfile").read_text() == before
     assert door.ask("/v1/models").status == 200

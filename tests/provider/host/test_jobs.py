@@ -13,7 +13,7 @@ import pytest
 
 from sluicegate.provider.host import jobs
 from sluicegate.provider.host.files import locked
-from tests.provider.host.kit import HOST, KEY, Stack, pids_with, until
+from tests.provider.host.kit import HOST, KEY, Stack, kill, pids_with, until, worker
 
 
 @pytest.fixture
@@ -59,16 +59,35 @@ def test_a_job_can_be_seen_from_the_moment_its_id_is_known(stack: Stack, waiting
     assert (waiting / "revert").exists()
 
 
-def test_a_job_that_is_killed_is_down(waiting: Path) -> None:
+def test_a_job_whose_processes_are_both_killed_is_down(waiting: Path) -> None:
     process = jobs.process(waiting)
-    assert process
-    process.kill(signal.SIGKILL)
-    assert follow(waiting) == [
-        {
-            "result": "down",
-            "cause": {"kind": "killed", "transient": True, "text": f"job {waiting.name} ended without an answer"},
-        }
-    ]
+    kill(process, worker(waiting))
+    text = f"job {waiting.name} ended without an answer"
+    assert follow(waiting) == [{"result": "down", "cause": {"kind": "killed", "transient": True, "text": text}}]
+
+
+def test_a_worker_whose_job_is_killed_goes_on_alone(stack: Stack) -> None:
+    with locked(stack.places.home / "lock", "the test", 10):
+        job = stack.start("activate", stack.engine())
+        left = worker(job)
+        kill(jobs.process(job))
+        until(lambda: not (process := jobs.process(job)) or not process.alive(), "the job's end")
+        assert jobs.alive(job)
+        assert stack.status()["jobs"] == [job.name]
+    assert follow(job)[-1]["cause"]["kind"] == "not prepared"
+    until(lambda: not left.alive(), "the worker's end")
+
+
+def test_a_worker_that_is_killed_is_answered_for_by_its_job(stack: Stack) -> None:
+    with locked(stack.places.home / "lock", "the test", 10):
+        job = stack.start("activate", stack.engine())
+        end = worker(job)
+        with (job / "events.jsonl").open("a") as events:
+            events.write('{"half": ')
+        kill(end)
+    done = follow(job)[-1]
+    assert (done["result"], done["cause"]["kind"], done["serving"]) == ("failed", "killed", None)
+    assert jobs.result_of(job) == done
 
 
 def test_half_a_line_of_a_killed_job_is_not_told(stack: Stack) -> None:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import shutil
 import signal
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sluicegate.provider.host.completion import complete
+from sluicegate.provider.host.engine_http import Target, Unanswered
 from sluicegate.provider.host.processes import Proc
-from sluicegate.provider.host.service import Service
+from sluicegate.provider.host.service import KEPT_EVENTS, Service, note_event
 from sluicegate.provider.host.supervise import LOG_BYTES
-from tests.provider.host.kit import STUB, pids_with, until
+from tests.provider.host.kit import DEADLINE_S, FACTS, METRICS, STUB, pids_with, until
 
 
 @pytest.fixture
@@ -233,3 +239,54 @@ def test_passphrases_and_cloud_keys_of_the_starter_do_not_live_on_in_the_supervi
     supervisor = service.supervisor()
     assert supervisor
     assert b"the secret" not in Path(f"/proc/{supervisor.pid}/environ").read_bytes()
+
+
+def probed(service: Service, *flags: Any, every_s: float = 0.2) -> Path:
+    """The stub, kept, with a stall probe beside its supervisor; its socket."""
+    socket = service.folder.parent / "s"
+    argv = [sys.executable, "-P", str(STUB), "--socket", str(socket), *map(str, flags)]
+    facts = {"socket": str(socket), "model": "stub", "metrics": METRICS, "prompts": FACTS["prompts"]}
+    service.start(argv, {"PATH": os.environ["PATH"]}, 5, [socket], facts | {"stall": {"every_s": every_s, "misses": 3}})
+    until(socket.is_socket, "the socket")
+    service.keep()
+    return socket
+
+
+def test_an_engine_that_computes_nothing_is_started_again_and_the_event_kept(service: Service, tmp_path: Path) -> None:
+    hang = tmp_path / "hang"
+    socket = probed(service, "--hang-when", hang)
+    first = child(service)
+    hang.touch()
+    with contextlib.suppress(Unanswered):
+        complete(Target(socket=socket), "stub", "hi", 8, 0.1)
+    again = until(lambda: (now := service.child()) and now != first and now, "another process")
+    hang.unlink()
+    (event,) = service.events()
+    assert event["event"] == "restart"
+    assert re.match(
+        r"stalled: \d requests running, 0 waiting; 3 completions in a row failed, the last: ", event["text"]
+    )
+    assert service.state["restarts"] == 1
+    until(socket.is_socket, "the socket")
+    assert complete(Target(socket=socket), "stub", "hi", 8, DEADLINE_S).done
+    assert service.child() == again
+
+
+def test_an_engine_with_slow_streams_or_none_is_left_alone(service: Service, tmp_path: Path) -> None:
+    """Looked at thirty times while tokens move slowly, and as often while nothing runs."""
+    socket = probed(service, every_s=0.02)
+    proc, go = child(service), tmp_path / "go"
+    stream = threading.Thread(target=complete, args=(Target(socket=socket), "stub", f"until {go}", 8, DEADLINE_S))
+    stream.start()
+    time.sleep(0.6)
+    go.touch()
+    stream.join()
+    time.sleep(0.6)
+    assert service.child() == proc
+    assert service.events() == []
+
+
+def test_only_the_newest_events_are_kept(service: Service) -> None:
+    for number in range(KEPT_EVENTS + 5):
+        note_event(service.folder, "restart", str(number))
+    assert [event["text"] for event in service.events()] == [str(n) for n in range(5, KEPT_EVENTS + 5)]

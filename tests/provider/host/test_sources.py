@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import threading
@@ -17,14 +16,14 @@ from typing import Any
 
 import pytest
 
-from sluicegate.provider.host import jobs, pypi
+from sluicegate.provider.host import pypi
 from sluicegate.provider.host.errand import FetchError
 from sluicegate.provider.host.files import read_json
 from sluicegate.provider.host.jobs import Cancelled, Job
 from sluicegate.provider.host.places import Places
 from sluicegate.provider.host.release import cache_bytes, collect_sources
 from sluicegate.provider.host.sources import fetch
-from tests.provider.host.kit import Stack, pids_with, until
+from tests.provider.host.kit import Stack, kill, pids_with, until, worker
 
 SIX_HASH = "4721f391ed90541fddacab5acf947aa0d3dc7d27b2e1e8eda2be8970586c3274"
 SIX = f"pypi:six==1.17.0#sha256:{SIX_HASH}"
@@ -285,9 +284,7 @@ def test_giving_up_while_fetching_leaves_nothing_and_no_process(stack: Stack, en
 
 def test_pip_ends_with_the_job_that_started_it(endless: tuple[Path, Path]) -> None:
     job, place = endless
-    process = jobs.process(job)
-    assert process
-    process.kill(signal.SIGKILL)
+    kill(worker(job))
     until(lambda: not pids_with(part_of(place).name), "pip's end")
 
 

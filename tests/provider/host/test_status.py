@@ -35,7 +35,20 @@ def test_an_engine_with_running_requests_is_busy_and_not_asked_for_more(stack: S
     stream = Stream(stack, tmp_path / "go")
     there = stack.status()
     assert (there["result"], there["serving"], there["health"]) == ("serving", spec["digest"], "busy")
-    assert there["why"] == "1 requests running, 0 waiting"
+    assert there["why"] == "1 requests running, 0 waiting; tokens move"
+    stream.end()
+
+
+def test_an_engine_whose_requests_stand_still_is_judged_by_a_completion(stack: Stack, tmp_path: Path) -> None:
+    hang = tmp_path / "hang"
+    stack.serve("--hang-when", str(hang))
+    stream = Stream(stack, tmp_path / "go", "stuck until")
+    assert stack.ask("status", budget_s=0.5)["health"] == "healthy"
+    hang.touch()
+    there = stack.ask("status", budget_s=0.5)
+    assert (there["result"], there["health"]) == ("down", "dead")
+    assert there["why"].startswith("1 requests running, 0 waiting, no token moved in 0.5 s; completion: no answer")
+    hang.unlink()
     stream.end()
 
 
