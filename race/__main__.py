@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 
-from .entry import guarded
-from .load_command import run_load
-from .options import add_load, add_race, add_report
-from .race_command import run_race
-from .report_command import run_report
-
 
 def main() -> int:
     """Run one subcommand; returns the exit code."""
+    try:  # the imports take a tenth of a second, in which a ^C is as good as later
+        from .entry import guarded
+        from .load_command import run_load
+        from .options import add_load, add_race, add_report
+        from .race_command import run_race
+        from .report_command import run_report
+    except KeyboardInterrupt:
+        return 130
     parser = argparse.ArgumentParser(prog="python -m sluicegate.race", description="Measured speed of any endpoint.")
     subparsers = parser.add_subparsers(required=True, metavar="race | load | report")
     race = subparsers.add_parser("race", help="one request at a time against any number of endpoints")

@@ -1,11 +1,44 @@
-"""What stands between a command of this room and the shell: termination, errors as one line, exit codes."""
+"""What stands between a command of this room and the shell: output, termination, errors as one line, exit codes."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
+
+from .table import clean
+
+
+def show(text: str) -> None:
+    """Print a result. A reader that has seen enough (`| head`) ends neither the command nor its exit code.
+
+    Raises OSError when standard output cannot be written for another reason.
+    """
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the flush at exit complains
+
+
+def tell(text: str) -> None:
+    """A line for the person at the terminal; nothing where standard error is closed."""
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            print(clean(text), file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def unbroken() -> Iterator[None]:
+    """What a second ^C, out of impatience, may not break: keeping what the first one left."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def guarded(command: Callable[..., int], *args: Any) -> int:
@@ -16,9 +49,9 @@ def guarded(command: Callable[..., int], *args: Any) -> int:
     try:
         return command(*args)
     except ValueError as error:
-        print(f"sluicegate: {error}", file=sys.stderr)
+        tell(f"sluicegate: {error}")
     except OSError as error:
-        print(f"sluicegate: {error.filename or 'file'}: {error.strerror or error}", file=sys.stderr)
+        tell(f"sluicegate: {error.filename or 'standard output'}: {error.strerror or error}")
     except KeyboardInterrupt:
         return 130
     finally:

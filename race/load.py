@@ -41,10 +41,13 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Load:
-    """Runs steps against one target. `settings` has prompts, max_tokens, temperature, top_p, timeout_s, salt, seed."""
+    """Runs steps against one target. `settings` has prompts, max_tokens, temperature, top_p, timeout_s, salt, seed.
 
-    def __init__(self, target: Target, origin: Origin, settings: dict[str, Any]) -> None:
-        self._target, self._origin, self._settings = target, origin, settings
+    `resumed` counts the earlier runs of the same result, whose salted prompts may not come again.
+    """
+
+    def __init__(self, target: Target, origin: Origin, settings: dict[str, Any], resumed: int = 0) -> None:
+        self._target, self._origin, self._settings, self._resumed = target, origin, settings, resumed
         self._texts = self._prompts()
 
     def warm_up(self) -> Row:
@@ -84,7 +87,7 @@ class Load:
         while True:
             for name, text in prompts.items():
                 number += 1
-                yield name, salted(text, self._settings["salt"], "load", number)
+                yield name, salted(text, self._settings["salt"], "load", self._resumed, number)
 
     def _call(self) -> Call:
         name, text = next(self._texts)

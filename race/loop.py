@@ -20,6 +20,7 @@ from .http1 import BrokenAnswerError
 from .wire import KERNEL_STAMPS, Link
 
 SWEEP_S = 0.1  # how often deadlines are looked at
+LONGEST_WAIT_S = 3600.0  # longer ones are taken in parts: a selector's own limit is some weeks
 DONE_GRACE_S = 2.0  # how long after the stream's end mark the transfer itself may take to end
 CROWD = 32  # requests in flight from which on reads are gathered
 GATHER_S = 4e-6
@@ -85,7 +86,7 @@ class _Loop:
         """Wait for the network, for `wake`, or for nothing when finished exchanges are to be read; handle what came."""
         now = time.perf_counter()
         self._gather(now, wake)
-        limit = None if wake is None else max(wake - now, 0.0)
+        limit = None if wake is None else min(max(wake - now, 0.0), LONGEST_WAIT_S)
         if self.busy:
             limit = min(SWEEP_S, SWEEP_S if limit is None else limit)
         ready = self._selector.select(0 if self.backlog else limit)

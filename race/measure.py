@@ -90,7 +90,7 @@ def measure(exchange: Exchange, provider: str | None = None) -> Measurement:
     row.role_ms, row.usage_ms = since(stream.role_at), since(stream.usage_at)
     row.first_reasoning_ms, row.first_answer_ms = since(stream.first_reasoning_at), since(stream.first_answer_at)
     row.chunks, row.finish_reason, row.answered_model = len(stream.tokens), stream.finish_reason, stream.model
-    row.provider = ", ".join(sorted(stream.providers)) or None
+    row.provider = ", ".join(sorted(stream.providers)[:3]) or None
     _usage(row, stream)
     if stream.tokens:
         times = [at for at, _ in stream.tokens]
@@ -136,7 +136,9 @@ def _speeds(row: Measurement, stream: Stream, span: float) -> None:
 def _fault(stream: Stream, provider: str | None) -> str | None:
     """Why a stream that came without an error is still no whole answer, or None."""
     if provider is not None and {name.lower() for name in stream.providers} != {provider.lower()}:
-        return f"answered by {', '.join(sorted(stream.providers)) or 'a provider it does not name'}, not by {provider}"
+        return (
+            f"answered by {', '.join(sorted(stream.providers)[:3]) or 'a provider it does not name'}, not by {provider}"
+        )
     if not stream.done:
         return "the stream ended without its end mark [DONE]"
     if stream.finish_reason in (None, "error"):

@@ -47,7 +47,10 @@ def list_endpoints(model: str, key: str | None, base_url: str = BASE_URL) -> lis
         raise ListError(probe.mask(f"the list of providers for {model} cannot be had: {why}"))
     try:
         found = json.loads(response.body)["data"]["endpoints"]
-        return [endpoint for endpoint in found if endpoint["tag"] and endpoint["provider_name"]]
+        for endpoint in found:
+            if not all(isinstance(endpoint[key], str) and endpoint[key] for key in ("tag", "provider_name")):
+                raise ValueError("an endpoint without a name")
+        return list(found)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ListError(f"the list of providers for {model} is not in the form this program knows") from error
 
@@ -110,11 +113,16 @@ def provider_targets(model: str, providers: str, key: str | None, base_url: str 
 def _per_million(pricing: Any) -> float | None:
     """USD per million output tokens from a price per token, which the API gives as a string."""
     try:
-        return round(float(pricing["completion"]) * 1e6, 6)
-    except (TypeError, KeyError, ValueError):
+        return _known(round(float(pricing["completion"]) * 1e6, 6))
+    except (TypeError, KeyError, ValueError, OverflowError):
         return None
 
 
 def _published(throughput: Any) -> float | None:
     value = throughput.get("p50") if isinstance(throughput, dict) else None
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return _known(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _known(value: float) -> float | None:
+    """A figure of the list, None for what can be none: -1 stands for `it depends` there."""
+    return float(value) if 0 <= value < 1e12 else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import random
 import secrets
 from argparse import ArgumentParser, Namespace
@@ -32,15 +33,18 @@ def _bounded(low: int, high: int) -> Callable[[str], int]:
     return number
 
 
-def positive(text: str) -> float:
-    """An argparse type: a number above zero, and finite."""
-    value = float(text)
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
-    return value
+def _between(low: float, high: float) -> Callable[[str], float]:
+    def number(text: str) -> float:
+        value = float(text)
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(f"{text} is not within {low:g}..{high:g}")
+        return value
+
+    number.__name__ = "number"
+    return number
 
 
-positive.__name__ = "number"
+_usd = _between(1e-4, 1e6)
 
 
 def _list_of(kind: Callable[[str], Any]) -> Callable[[str], list[Any]]:
@@ -55,7 +59,9 @@ def _common(parser: ArgumentParser, result: str) -> None:
     parser.add_argument("--target", action="append", default=[], metavar="NAME=URL,...", help=TARGET_HELP)
     parser.add_argument("--prompts", type=Path, metavar="FILE", help="JSON object of name to text, instead of the six")
     parser.add_argument("--max-tokens", type=_bounded(2, 1_000_000), default=512, help="per answer (default 512)")
-    parser.add_argument("--timeout", type=positive, default=120.0, metavar="S", help="per request (default 120)")
+    parser.add_argument(
+        "--timeout", type=_between(1e-3, 1e5), default=120.0, metavar="S", help="per request (default 120)"
+    )
     parser.add_argument("--seed", type=int, help="of the order and the arrivals (default: drawn, and recorded)")
     parser.add_argument(
         "--salt",
@@ -67,6 +73,7 @@ def _common(parser: ArgumentParser, result: str) -> None:
     parser.add_argument("--csv", type=Path, metavar="FILE", help="a line per request")
     parser.add_argument("--html", type=Path, metavar="FILE", help="the page (needs the race extra)")
     parser.add_argument("--overwrite", action="store_true", help="replace an earlier result")
+    parser.add_argument("--resume", action="store_true", help="go on with the result in --json FILE, same options")
 
 
 def add_race(parser: ArgumentParser) -> None:
@@ -79,7 +86,6 @@ def add_race(parser: ArgumentParser) -> None:
     parser.add_argument("--rounds", type=_bounded(1, 1000), default=4, help="of all prompts (default 4)")
     parser.add_argument("--concurrency", type=_bounded(1, 256), default=1, help="in flight over all (default 1)")
     parser.add_argument("--back-to-back", action="store_true", help="one target after another, not interleaved")
-    parser.add_argument("--resume", action="store_true", help="go on with the race in --json FILE")
 
 
 def add_load(parser: ArgumentParser) -> None:
@@ -87,12 +93,18 @@ def add_load(parser: ArgumentParser) -> None:
     _common(parser, "load.json")
     parser.add_argument("--up-to", type=_bounded(1, 512), metavar="N", help="1, 2, 4 ... N in flight (default 16)")
     parser.add_argument("--levels", type=_list_of(_bounded(1, 512)), metavar="1,4,16", help="these numbers in flight")
-    parser.add_argument("--rates", type=_list_of(positive), metavar="0.5,1,2", help="requests/s arriving at random")
+    parser.add_argument(
+        "--rates", type=_list_of(_between(1e-3, 1e4)), metavar="0.5,1,2", help="requests/s arriving at random"
+    )
     parser.add_argument("--requests", type=_bounded(1, 100_000), metavar="N", help="per step (default: 24 or more)")
-    parser.add_argument("--limit-ttft-ms", type=positive, metavar="MS", help="goodput: answers that start by then")
-    parser.add_argument("--limit-speed", type=positive, metavar="TOK/S", help="goodput: and that are this fast")
-    parser.add_argument("--hourly", type=positive, metavar="USD", help="the machine's price per hour")
-    parser.add_argument("--against", type=positive, metavar="USD", help="a price per million output tokens to beat")
+    parser.add_argument(
+        "--limit-ttft-ms", type=_between(1e-3, 1e7), metavar="MS", help="goodput: answers that start by then"
+    )
+    parser.add_argument(
+        "--limit-speed", type=_between(1e-3, 1e6), metavar="TOK/S", help="goodput: and that are this fast"
+    )
+    parser.add_argument("--hourly", type=_usd, metavar="USD", help="the machine's price per hour")
+    parser.add_argument("--against", type=_usd, metavar="USD", help="a price per million output tokens to beat")
 
 
 def add_report(parser: ArgumentParser) -> None:
@@ -128,7 +140,7 @@ def distinct(names: Sequence[str]) -> None:
         raise ValueError(f"two targets are called {twice[0]}")
 
 
-def check_outputs(args: Namespace, resume: bool = False) -> None:
+def check_outputs(args: Namespace) -> None:
     """Find out before anything is sent whether the files can be written. Raises ValueError."""
     outputs = [path for path in (args.json, args.csv, args.html) if path]
     if len({path.absolute() for path in outputs}) < len(outputs):
@@ -136,7 +148,11 @@ def check_outputs(args: Namespace, resume: bool = False) -> None:
     for path in outputs:
         if not path.absolute().parent.is_dir() or path.is_dir():
             raise ValueError(f"{path} cannot be written: no such folder, or a folder itself")
-    if args.json.exists() and not args.overwrite and not resume:
+        if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+            raise ValueError(f"{path} cannot be written: permission denied")
+    if args.overwrite and args.resume:
+        raise ValueError("--overwrite throws an earlier result away, --resume goes on with it: give one")
+    if args.json.exists() and not args.overwrite and not args.resume:
         raise ValueError(f"{args.json} holds an earlier result: --overwrite replaces it, --json names another file")
     if args.html:
         check_html()

@@ -13,7 +13,7 @@ def load_prompts(path: Path = BUILT_IN) -> dict[str, str]:
     """Prompts from a JSON file, an object of name to text. Raises ValueError with what is wrong, OSError."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{path}: not JSON: {error}") from error
     if not isinstance(found, dict) or not found:
         raise ValueError(f"{path}: needs an object of prompt name to text, with at least one entry")
@@ -31,5 +31,5 @@ def salted(text: str, salt: str | None, *place: object) -> str:
     """
     if salt is None:
         return text
-    mark = hashlib.sha256("\0".join([salt, *map(str, place)]).encode()).hexdigest()[:12]
+    mark = hashlib.sha256("\0".join([salt, *map(str, place)]).encode(errors="surrogatepass")).hexdigest()[:12]
     return f"Reference {mark}.\n\n{text}"

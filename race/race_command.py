@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import shutil
-import sys
 import time
 from argparse import Namespace
 from collections.abc import Sequence
 from typing import Any
 
+from .entry import show, tell, unbroken
 from .openrouter import provider_targets
 from .options import check_outputs, distinct, settings_from, targets_from
 from .progress import Progress
-from .results import SCHEMA, Document, describe, load, now, save, write_csv
+from .results import SCHEMA, Document, claimed, describe, now, resumed, save, write_csv
 from .run import WARM_UP, Job, Race, schedule
 from .summary import summarise, verdicts
 from .table import number, race_table
@@ -26,24 +26,26 @@ def run_race(args: Namespace, more: Sequence[Target] = ()) -> int:
 
     Raises ValueError (what is wrong with the options) before anything is sent, OSError when a file cannot be written.
     """
-    check_outputs(args, args.resume)
+    check_outputs(args)
     settings = _settings(args)
     targets = _targets(args, more)
-    document = _resumed(args, settings, targets) if args.resume else _new(settings, targets)
-    settings = document["settings"]
-    jobs, succeeded = _left(document)
-    save(args.json, _finished(document, targets, None))
-    interrupted = _run(args, document, targets, jobs, succeeded)
-    save(args.json, _finished(document, targets, None if interrupted else now()))
+    with claimed(args.json):
+        kept = resumed(args.json, "race", settings, targets, args.seed) if args.resume else None
+        document = kept or _new(settings, targets)
+        jobs, succeeded = _left(document)
+        save(args.json, _finished(document, targets, None))
+        interrupted = _run(args, document, targets, jobs, succeeded)
+        with unbroken():
+            save(args.json, _finished(document, targets, None if interrupted else now()))
+    show(race_table(document, shutil.get_terminal_size((160, 24)).columns))
     if args.csv:
         write_csv(args.csv, document)
     if args.html:
         from .report import write_page
 
         write_page(args.html, [document])
-    print(race_table(document, shutil.get_terminal_size((160, 24)).columns))
     if interrupted:
-        print(f"Interrupted; {args.json} has what was measured, and --resume goes on with it.", file=sys.stderr)
+        tell(f"Interrupted; {args.json} has what was measured, and --resume goes on with it.")
         return 130
     return int(any(t["error"] or t["summary"]["failed"] for t in document["targets"]))
 
@@ -72,29 +74,11 @@ def _new(settings: dict[str, Any], targets: Sequence[Target]) -> Document:
         "kind": "race",
         "started": now(),
         "finished": None,
+        "resumed": 0,
         "settings": settings,
         "targets": [describe(target) for target in targets],
         "verdicts": [],
     }
-
-
-def _resumed(args: Namespace, settings: dict[str, Any], targets: Sequence[Target]) -> Document:
-    document = load(args.json, "race")
-    if not {"settings", "targets"} <= document.keys() or not isinstance(document["targets"], list):
-        raise ValueError(f"{args.json}: not a whole result")
-    drawn = {"salt"} | (set() if args.seed is not None else {"seed"})
-    kept = document["settings"]
-    if bool(kept.get("salt")) != bool(settings["salt"]):
-        raise ValueError(f"{args.json}: was run {'with' if kept['salt'] else 'without'} a salt; resume it the same way")
-    for key in settings.keys() - drawn:
-        if kept.get(key) != settings[key]:
-            raise ValueError(f"{args.json}: was run with another {key}; resume it with the same options")
-    ours = [(target.name, target.url, target.model) for target in targets]
-    if [(t["name"], t["url"], t["model"]) for t in document["targets"]] != ours:
-        raise ValueError(f"{args.json}: was run against other targets, or in another order")
-    for target, said in zip(targets, document["targets"], strict=True):
-        said["error"] = target.unusable
-    return document
 
 
 def _left(document: Document) -> tuple[list[Job], list[int]]:
@@ -139,7 +123,7 @@ def _run(args: Namespace, document: Document, targets: list[Target], jobs: list[
         progress.step(f"{targets[number].name} is out", max(planned - sent, 0))
 
     try:
-        Race(targets, document["settings"], on_row, on_out).run(jobs, succeeded)
+        Race(targets, document["settings"], on_row, on_out, document["resumed"]).run(jobs, succeeded)
     except KeyboardInterrupt:
         return True
     finally:

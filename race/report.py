@@ -12,15 +12,17 @@ from typing import Any
 from . import charts
 from .caveats import load_caveats, race_caveats
 from .load_table import break_even_sentence, gap_sentence, label
-from .results import Document
-from .table import failures, figure, money, number
+from .results import Document, named
+from .table import failures, figure, money, number, price_of
 
 _PAGE = Path(__file__).with_name("page.html")
 
 
 def write_page(path: Path, documents: Sequence[Document]) -> None:
     """Write the page of the documents, in their order. Raises OSError."""
-    path.write_text(page(documents), encoding="utf-8")
+    text = page(documents)
+    with named(path):
+        path.write_text(text, encoding="utf-8", errors="replace")
 
 
 def page(documents: Sequence[Document]) -> str:
@@ -94,7 +96,6 @@ def _race_table(targets: Sequence[dict[str, Any]]) -> str:
     rows = []
     for target in targets:
         found = target["summary"]
-        price = target["price"] if target["price"] is not None else found["cost_per_million"]
         rows.append(
             (
                 f"{target['name']} ({target['precision'] or 'precision not told'})",
@@ -104,7 +105,7 @@ def _race_table(targets: Sequence[dict[str, Any]]) -> str:
                 figure(found["ttft_ms"], "p90"),
                 f"{found['requests']}/{found['requests'] + found['failed']}",
                 target["hardware"] or "-",
-                money(price),
+                money(price_of(target)),
                 number(target["published_tok_s"]) if target["published_tok_s"] else "-",
             )
         )

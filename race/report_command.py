@@ -12,9 +12,8 @@ from .results import load
 def run_report(args: Namespace) -> int:
     """Write the page; 0. Raises ValueError for a file that is no result, OSError for one that cannot be read."""
     check_html()
+    if args.html.exists() and any(path.exists() and path.samefile(args.html) for path in args.results):
+        raise ValueError(f"{args.html} is one of the results: --html names another file")
     documents = [load(path) for path in args.results]
-    try:
-        write_page(args.html, documents)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{' or '.join(map(str, args.results))}: not a whole result: {error}") from error
+    write_page(args.html, documents)
     return 0

@@ -56,10 +56,16 @@ def schedule(targets: int, prompts: Sequence[str], rounds: int, seed: int, back_
 
 
 class Race:
-    """Runs jobs against targets. `on_row` gets each counted or warm-up row; `on_out` a target that is out and why."""
+    """Runs jobs against targets. `on_row` gets each counted or warm-up row; `on_out` a target that is out and why.
 
-    def __init__(self, targets: Sequence[Target], settings: dict[str, Any], on_row: OnRow, on_out: OnOut) -> None:
+    `resumed` counts the earlier runs of the same result, whose salted prompts may not come again.
+    """
+
+    def __init__(
+        self, targets: Sequence[Target], settings: dict[str, Any], on_row: OnRow, on_out: OnOut, resumed: int = 0
+    ) -> None:
         self._targets, self._settings, self._on_row, self._on_out = targets, settings, on_row, on_out
+        self._resumed = resumed
         self._origins: dict[int, Origin] = {}
         self._out: set[int] = set()
         self._failures = dict.fromkeys(range(len(targets)), 0)
@@ -97,7 +103,8 @@ class Race:
 
     def _call(self, job: Job) -> Call:
         target, settings = self._targets[job.target], self._settings
-        text = salted(settings["prompts"][job.prompt], settings["salt"], target.name, job.round, job.prompt, job.tries)
+        place = (target.name, job.round, job.prompt, job.tries, self._resumed)
+        text = salted(settings["prompts"][job.prompt], settings["salt"], *place)
         return target.call(self._origins[job.target], text, settings, job)
 
     def _done(self, exchange: Exchange) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 from .http1 import Response
 from .sse import events
 
+NAME_LIMIT = 100  # characters of a name that a server gives
+COUNT_LIMIT = 10**9
 _raw_decode = json.JSONDecoder().raw_decode
 
 
@@ -70,9 +72,9 @@ def _take(stream: Stream, at: float, event: Any) -> None:
     if event.get("error"):
         stream.error = f"error in the stream: {error_text(event['error'])}"
     if isinstance(name := event.get("provider"), str):
-        stream.providers.add(name)
+        stream.providers.add(name[:NAME_LIMIT])
     if isinstance(name := event.get("model"), str):
-        stream.model = name
+        stream.model = name[:NAME_LIMIT]
     count = None
     if isinstance(usage := event.get("usage"), dict):
         stream.usage, stream.usage_at = usage, at
@@ -82,7 +84,7 @@ def _take(stream: Stream, at: float, event: Any) -> None:
     if not isinstance(choice, dict):
         return
     if isinstance(reason := choice.get("finish_reason"), str):
-        stream.finish_reason = reason
+        stream.finish_reason = reason[:NAME_LIMIT]
     delta = choice.get("delta")
     if not isinstance(delta, dict):
         return
@@ -106,5 +108,5 @@ def error_text(error: Any) -> str:
 
 
 def whole(value: Any) -> int | None:
-    """A count as an API tells it, or None for anything that is not a whole number."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """A count as an API tells it, or None for anything that is not a whole number, or is larger than any answer."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= COUNT_LIMIT else None

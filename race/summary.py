@@ -51,7 +51,7 @@ def summarise(rows: Sequence[Row], hourly: float | None) -> dict[str, Any]:
         "output_speed": spread(values(rows, "output_speed"), 0.1),
         "unbiased_speed": spread(values(rows, "unbiased_speed"), 0.1),
         "ttft_ms": spread(values(rows, "ttft_ms"), 0.9),
-        "first_round_ttft_ms": spread([row["ttft_ms"] for row in good if row.get("round") == 1], 0.9),
+        "first_round_ttft_ms": spread(values([row for row in good if row.get("round") == 1], "ttft_ms"), 0.9),
         "request_speed": request_speed,
         "completion_tokens": spread(values(rows, "completion_tokens"), 0.1),
         "prompt_tokens": int(sum(prompted)) if prompted else None,

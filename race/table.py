@@ -1,11 +1,11 @@
-"""The terminal's table, as wide as the terminal: columns that do not fit are left out and named."""
+"""The terminal's table, no wider than the terminal: columns that do not fit are left out and named."""
 
 from __future__ import annotations
 
 import textwrap
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .summary import verdicts
@@ -20,10 +20,14 @@ class Column:
     give_up: int = 0
     right: bool = True
 
-    @property
-    def width(self) -> int:
+    def head(self, broken: bool) -> list[str]:
+        """The heading's lines: one, or as many as make it no wider than the cells, or its longest word."""
+        room = max(map(wide, [*self.cells, *self.heading.split()]))
+        return textwrap.wrap(self.heading, room, break_long_words=False) if broken else [self.heading]
+
+    def width(self, broken: bool) -> int:
         """Terminal cells the column needs."""
-        return max(map(wide, [self.heading, *self.cells]))
+        return max(map(wide, [*self.head(broken), *self.cells]))
 
 
 def wide(text: str) -> int:
@@ -37,27 +41,54 @@ def clean(text: str) -> str:
 
 
 def render(columns: Sequence[Column], width: int) -> str:
-    """The table in at most `width` cells a line where giving up columns can reach that, and without unknown columns."""
+    """The table in `width` cells a line, without unknown columns.
+
+    What is too wide has its headings broken into lines, then loses columns, then the ends of its names.
+    """
     columns = [column for column in columns if not column.give_up or set(column.cells) != {"-"}]
-    kept = list(columns)
-    while sum(c.width + 2 for c in kept) - 2 > width and any(c.give_up for c in kept):
+    kept, broken = list(columns), False
+
+    def over() -> int:
+        return sum(c.width(broken) + 2 for c in kept) - 2 - width
+
+    broken = over() > 0
+    while over() > 0 and any(c.give_up for c in kept):
         kept.remove(max(kept, key=lambda c: c.give_up))
-    lines = [[c.heading for c in kept], ["-" * c.width for c in kept]]
-    lines += [list(cells) for cells in zip(*(c.cells for c in kept), strict=True)]
-    drawn = ["  ".join(_pad(cell, c) for cell, c in zip(line, kept, strict=True)).rstrip() for line in lines]
-    if gone := [c.heading for c in columns if c not in kept]:
-        drawn.append(f"(left out for width, in the files: {', '.join(gone)})")
+    if (most := kept[0].width(broken) - max(over(), 0)) < kept[0].width(broken):
+        kept[0] = replace(kept[0], cells=[_cut(cell, max(most, 8)) for cell in kept[0].cells])
+    heads = [c.head(broken) for c in kept]
+    tall = max(map(len, heads))
+    lines = [[([""] * (tall - len(head)) + head)[n] for head in heads] for n in range(tall)]
+    lines += [
+        ["-" * c.width(broken) for c in kept],
+        *([*cells] for cells in zip(*(c.cells for c in kept), strict=True)),
+    ]
+    drawn = ["  ".join(_pad(cell, c, broken) for cell, c in zip(line, kept, strict=True)).rstrip() for line in lines]
+    if gone := [c.heading for c in columns if c.heading not in {k.heading for k in kept}]:
+        drawn += wrapped([f"(left out for width, in the files: {', '.join(gone)})"], width)
     return "\n".join(drawn)
 
 
-def _pad(cell: str, column: Column) -> str:
-    space = " " * (column.width - wide(cell))
+def _pad(cell: str, column: Column, broken: bool) -> str:
+    space = " " * (column.width(broken) - wide(cell))
     return space + cell if column.right else cell + space
+
+
+def _cut(text: str, room: int) -> str:
+    if wide(text) <= room:
+        return text
+    while wide(text) > room - 1:
+        text = text[:-1]
+    return text + "\u2026"
 
 
 def wrapped(lines: Sequence[str], width: int) -> list[str]:
     """Sentences broken at spaces to the terminal's width, the rest of each set in."""
-    return [part for line in lines for part in textwrap.wrap(line, max(width, 20), subsequent_indent="    ")]
+    return [
+        part
+        for line in lines
+        for part in textwrap.wrap(line, max(width, 20), subsequent_indent="    ", break_on_hyphens=False)
+    ]
 
 
 def figure(found: dict[str, Any] | None, name: str, unit: str = "", bounds: bool = False) -> str:
@@ -69,6 +100,12 @@ def figure(found: dict[str, Any] | None, name: str, unit: str = "", bounds: bool
     if bounds:
         return f"{text} [{number(low)}..{number(high)}]"
     return text + ("*" if low is None or high is None else "")
+
+
+def price_of(target: dict[str, Any]) -> float | None:
+    """USD per million output tokens: the price that was told, free included, else what the machine's hours cost."""
+    told: float | None = target["price"]
+    return target["summary"]["cost_per_million"] if told is None else told
 
 
 def number(value: float | None) -> str:
@@ -100,7 +137,7 @@ def race_table(document: dict[str, Any], width: int) -> str:
         Column("10th pct", cells("output_speed", "p10", " tok/s"), 1),
         Column("First token, median", cells("ttft_ms", "median", " ms")),
         Column("90th pct", cells("ttft_ms", "p90", " ms"), 1),
-        Column("$/M tokens", [money(t["price"] or t["summary"]["cost_per_million"]) for t in targets], 4),
+        Column("$/M tokens", [money(price_of(t)) for t in targets], 4),
         Column(
             "Published~",
             [number(t["published_tok_s"]) if t["published_tok_s"] else "-" for t in targets],

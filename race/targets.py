@@ -148,6 +148,6 @@ def money(text: str, asker: str) -> float:
         value = float(text)
     except ValueError:
         value = -1.0
-    if not 0 < value < 1e6:
+    if not 1e-4 <= value <= 1e6:
         raise ValueError(f"{asker}: {text!r} is no price in USD")
     return value
