@@ -6,10 +6,13 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable
 from typing import Any
 
 from .table import clean
+
+PATIENCE_S = 2.0
 
 
 def show(text: str) -> None:
@@ -30,22 +33,28 @@ def tell(text: str) -> None:
             print(clean(text), file=sys.stderr, flush=True)
 
 
-@contextlib.contextmanager
-def unbroken() -> Iterator[None]:
-    """What a second ^C, out of impatience, may not break: keeping what the first one left."""
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def _once() -> Callable[[int, Any], None]:
+    """A signal handler that interrupts, and lets the signals of the next moment by: they are impatience, and could
+    break the keeping of what the first one left.
+    """
+    last = float("-inf")
+
+    def handler(_number: int, _frame: Any) -> None:
+        nonlocal last
+        if time.monotonic() - last > PATIENCE_S:
+            last = time.monotonic()
+            raise KeyboardInterrupt
+
+    return handler
 
 
 def guarded(command: Callable[..., int], *args: Any) -> int:
     """Run a command. A bad option or an unwritable file is one line on stderr and 2; an interrupt that came before
     anything was measured is 130. Termination (SIGTERM) acts as ^C does, so that what was measured is kept.
     """
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    asked = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not signal.SIG_IGN]
+    handler = _once()
+    before = [(number, signal.signal(number, handler)) for number in asked]
     try:
         return command(*args)
     except ValueError as error:
@@ -55,5 +64,6 @@ def guarded(command: Callable[..., int], *args: Any) -> int:
     except KeyboardInterrupt:
         return 130
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, earlier in before:
+            signal.signal(number, earlier or signal.SIG_DFL)
     return 2

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from .entry import show, tell, unbroken
+from .entry import show, tell
 from .load import Interrupted, Load, Row, Step
 from .load_table import load_table
 from .loop import explain
@@ -44,8 +44,7 @@ def run_load(args: Namespace, more: Sequence[Target] = ()) -> int:
         save(args.json, _concluded(document))
         interrupted = _run(document, target, steps, args)
         document["finished"] = None if interrupted else now()
-        with unbroken():
-            save(args.json, _concluded(document))
+        save(args.json, _concluded(document))
     show(load_table(document, shutil.get_terminal_size((160, 24)).columns))
     if args.csv:
         write_csv(args.csv, {"targets": [{"name": target.name, "requests": _rows(document)}]})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .table import Column, clean, figure, money, number, render, wrapped
+from .table import OPEN_NOTE, Column, clean, figure, money, number, render, unbounded, wrapped
 
 
 def load_table(document: dict[str, Any], width: int) -> str:
@@ -13,7 +13,14 @@ def load_table(document: dict[str, Any], width: int) -> str:
     points, target = document["points"], document["target"]
     if not points:
         return f"{clean(target['name'])}: nothing was measured: {clean(target['error'] or 'interrupted')}"
-    return "\n".join([render(_columns(points), width), "", *wrapped([*_gaps(points), *_conclusions(document)], width)])
+    return "\n".join([render(_columns(points), width), "", *wrapped(remarks(document), width)])
+
+
+def remarks(document: dict[str, Any]) -> list[str]:
+    """What the curve's figures need beside them: the mark's meaning, the gaps, failures, knee, cost."""
+    points = document["points"]
+    spreads = [p[key] for p in points for key in ("per_request_speed", "ttft_ms")]
+    return [*([OPEN_NOTE] if any(map(unbounded, spreads)) else []), *_gaps(points), *_conclusions(document)]
 
 
 def _columns(points: Sequence[dict[str, Any]]) -> list[Column]:
@@ -22,7 +29,7 @@ def _columns(points: Sequence[dict[str, Any]]) -> list[Column]:
         Column("load", [label(p) for p in points], right=False),
         Column("total tok/s", [number(p["total_speed"]) for p in points]),
         Column("each, median", [figure(p["per_request_speed"], "median") for p in points]),
-        Column("N x each", [number(p["product"]) if p["product"] else "-" for p in points], 5),
+        Column("N x each", [number(p["product"]) for p in points], 5),
         Column("TTFT, ms", [figure(t, "median") for t in ttft]),
         Column("p90", [figure(t, "p90") for t in ttft], 1),
         Column("goodput/s", [f"{number(g['per_s'])} ({g['share']:.0%})" if g else "-" for g in good], 2),

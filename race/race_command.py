@@ -8,7 +8,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import Any
 
-from .entry import show, tell, unbroken
+from .entry import show, tell
 from .openrouter import provider_targets
 from .options import check_outputs, distinct, settings_from, targets_from
 from .progress import Progress
@@ -35,8 +35,7 @@ def run_race(args: Namespace, more: Sequence[Target] = ()) -> int:
         jobs, succeeded = _left(document)
         save(args.json, _finished(document, targets, None))
         interrupted = _run(args, document, targets, jobs, succeeded)
-        with unbroken():
-            save(args.json, _finished(document, targets, None if interrupted else now()))
+        save(args.json, _finished(document, targets, None if interrupted else now()))
     show(race_table(document, shutil.get_terminal_size((160, 24)).columns))
     if args.csv:
         write_csv(args.csv, document)

@@ -11,10 +11,11 @@ from typing import Any
 
 from . import charts
 from .caveats import load_caveats, race_caveats
-from .load_table import break_even_sentence, gap_sentence, label
+from .load_table import label, remarks
 from .results import Document, named
-from .table import failures, figure, money, number, price_of
+from .table import figure, money, notes, number, price_of
 
+_BOXES = "<p class=soft>Boxes hold the middle half of the requests, their line is the median; a dot is one request.</p>"
 _PAGE = Path(__file__).with_name("page.html")
 
 
@@ -57,7 +58,7 @@ def _race(document: Document, prefix: str, drawn: dict[str, charts.Chart]) -> st
         "<h1>Race</h1>",
         f"<p class=soft>{_esc(_protocol(document))}</p>",
         _race_table(targets),
-        *(f"<p>{_esc(line.strip())}</p>" for line in [*failures(targets), *document["verdicts"]]),
+        *(f"<p>{_esc(line)}</p>" for line in [*notes(targets), *_joined(document["verdicts"])]),
     ]
     spoken, figures = [target for target in measured if target["summary"]["output_speed"]], []
     if spoken:
@@ -68,15 +69,18 @@ def _race(document: Document, prefix: str, drawn: dict[str, charts.Chart]) -> st
         ]
     if measured:
         figures.insert(1, ("Time to first token", charts.distribution(measured, "ttft_ms", "ms")))
-        parts += [_figure(title, chart, f"{prefix}c{i}", drawn) for i, (title, chart) in enumerate(figures)]
+        parts += [_BOXES, *(_figure(title, chart, f"{prefix}c{i}", drawn) for i, (title, chart) in enumerate(figures))]
     return "\n".join([*parts, _list("What this does not show", race_caveats(document))])
 
 
 def _protocol(document: Document) -> str:
-    settings = document["settings"]
+    settings, turns, targets = document["settings"], "", [document.get("target")]
+    if document["kind"] == "race":
+        turns = f", {settings['rounds']} rounds, {settings['concurrency']} at a time, {settings['order']}"
+        targets = document["targets"]
     return (
-        f"{document['started']}. {len(settings['prompts'])} prompts, {settings['rounds']} rounds, up to "
-        f"{settings['max_tokens']} tokens, {settings['concurrency']} at a time, {settings['order']}; temperature "
+        f"{document['started']}. Model {', '.join(sorted({target['model'] for target in targets if target}))}. "
+        f"{len(settings['prompts'])} prompts{turns}; up to {settings['max_tokens']} tokens, temperature "
         f"{settings['temperature']}, top-p {settings['top_p']}, thinking {settings['thinking']}."
     )
 
@@ -85,12 +89,12 @@ def _race_table(targets: Sequence[dict[str, Any]]) -> str:
     head = (
         "Who",
         "Output speed, median [95 %]",
-        "p10",
+        "10th pct",
         "First token, median [95 %]",
-        "p90",
+        "90th pct",
         "ok",
         "Hardware",
-        "$/M",
+        "$/M tokens",
         "Published~",
     )
     rows = []
@@ -106,29 +110,31 @@ def _race_table(targets: Sequence[dict[str, Any]]) -> str:
                 f"{found['requests']}/{found['requests'] + found['failed']}",
                 target["hardware"] or "-",
                 money(price_of(target)),
-                number(target["published_tok_s"]) if target["published_tok_s"] else "-",
+                number(target["published_tok_s"]),
             )
         )
-    note = (
-        "<p class=soft>* too few requests to bound this percentile on both sides with 95 % confidence. - unknown.</p>"
-    )
-    return _table(head, rows) + note
+    return _table(head, rows)
+
+
+def _joined(lines: Sequence[str]) -> list[str]:
+    """The lines, those that are set in with the one before them."""
+    out: list[str] = []
+    for line in lines:
+        if line.startswith(" ") and out:
+            out[-1] += f" {line.strip()}"
+        else:
+            out.append(line)
+    return out
 
 
 def _load(document: Document, prefix: str, drawn: dict[str, charts.Chart]) -> str:
     target, points, settings = document["target"], document["points"], document["settings"]
     named = f"{target['name']} ({target['precision'] or 'precision not told'})"
-    parts = [f"<h1>Load: {_esc(named)}</h1>", f"<p class=soft>{_esc(document['started'])}.</p>", _load_table(points)]
-    parts += [f"<p>{_esc(text)}</p>" for point in points if (text := gap_sentence(point))]
-    if document["knee"]:
-        how = "highest total speed squared over requests in flight"
-        parts.append(f"<p>Knee ({how}): {_esc(document['knee'])} in flight.</p>")
-    if document["break_even"]:
-        sentence = break_even_sentence(document["break_even"], settings, document["capacity"])
-        parts.append(f"<p>{_esc(sentence)}</p>")
+    parts = [f"<h1>Load: {_esc(named)}</h1>", f"<p class=soft>{_esc(_protocol(document))}</p>", _load_table(points)]
+    parts += [f"<p>{_esc(line)}</p>" for line in remarks(document)]
     for mode, title in (("closed", ""), ("open", ", by arrivals at random")):
         shown = [point for point in points if point["mode"] == mode]
-        if not shown:
+        if len(shown) < 2:  # one point is no curve; the table has it
             continue
         figures = [
             (f"Total output speed{title}", charts.load_speed(shown)),
@@ -142,7 +148,16 @@ def _load(document: Document, prefix: str, drawn: dict[str, charts.Chart]) -> st
 
 
 def _load_table(points: Sequence[dict[str, Any]]) -> str:
-    head = ("Load", "Total tok/s", "Each, median [95 %]", "First token, median", "p90", "Goodput/s", "$/M", "failed")
+    head = (
+        "Load",
+        "Total tok/s",
+        "Each, median [95 %]",
+        "First token, median",
+        "90th pct",
+        "Goodput/s",
+        "$/M",
+        "failed",
+    )
     rows = []
     for point in points:
         ttft = point["ttft_from_plan_ms"] or point["ttft_ms"]

@@ -10,6 +10,8 @@ from typing import Any
 
 from .summary import verdicts
 
+OPEN_NOTE = "* too few requests to bound this percentile on both sides with 95 % confidence."
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -91,6 +93,11 @@ def wrapped(lines: Sequence[str], width: int) -> list[str]:
     ]
 
 
+def unbounded(found: dict[str, Any] | None) -> bool:
+    """Whether a percentile of a spread has an interval without a bound on one side."""
+    return found is not None and any(found[key] is None for key in found if key.endswith(("_low", "_high")))
+
+
 def figure(found: dict[str, Any] | None, name: str, unit: str = "", bounds: bool = False) -> str:
     """A percentile as text, `*` after one whose interval has an open side, `-` for unknown."""
     if found is None:
@@ -98,7 +105,7 @@ def figure(found: dict[str, Any] | None, name: str, unit: str = "", bounds: bool
     low, high = found[f"{name}_low"], found[f"{name}_high"]
     text = f"{number(found[name])}{unit}"
     if bounds:
-        return f"{text} [{number(low)}..{number(high)}]"
+        return f"{text} [{'?' if low is None else number(low)}..{'?' if high is None else number(high)}]"
     return text + ("*" if low is None or high is None else "")
 
 
@@ -109,9 +116,9 @@ def price_of(target: dict[str, Any]) -> float | None:
 
 
 def number(value: float | None) -> str:
-    """Three significant digits, thousands set off; `?` for unknown."""
+    """Three significant digits, thousands set off; `-` for unknown."""
     if value is None:
-        return "?"
+        return "-"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 
@@ -140,18 +147,19 @@ def race_table(document: dict[str, Any], width: int) -> str:
         Column("$/M tokens", [money(price_of(t)) for t in targets], 4),
         Column(
             "Published~",
-            [number(t["published_tok_s"]) if t["published_tok_s"] else "-" for t in targets],
+            [number(t["published_tok_s"]) for t in targets],
             6,
         ),
         Column("ok", [f"{s['requests']}/{s['requests'] + s['failed']}" for s in sums]),
     ]
-    return "\n".join([render(columns, width), "", *wrapped([*_notes(targets), *map(clean, verdicts(targets))], width)])
+    return "\n".join([render(columns, width), "", *wrapped([*notes(targets), *map(clean, verdicts(targets))], width)])
 
 
-def _notes(targets: Sequence[dict[str, Any]]) -> list[str]:
+def notes(targets: Sequence[dict[str, Any]]) -> list[str]:
+    """What must be said beside the figures: marks, failures, thought, cached tokens, speeds that are not known."""
     lines = []
-    if any(_open(t["summary"]) for t in targets):
-        lines.append("* too few requests to bound this percentile on both sides with 95 % confidence.")
+    if any(unbounded(t["summary"]["output_speed"]) or unbounded(t["summary"]["ttft_ms"]) for t in targets):
+        lines.append(OPEN_NOTE)
     if any(t["published_tok_s"] for t in targets):
         lines.append("~ tok/s as published, another definition (whole requests, live traffic): not to be compared.")
     lines += failures(targets)
@@ -179,9 +187,3 @@ def failures(targets: Sequence[dict[str, Any]]) -> list[str]:
         elif errors := sorted({row["error"] for row in target["requests"] if row["error"]}):
             lines.append(f"{name}: {target['summary']['failed']} failed: {clean('; '.join(errors[:3]))}")
     return lines
-
-
-def _open(summary: dict[str, Any]) -> bool:
-    pairs = [(summary["output_speed"], "p10"), (summary["ttft_ms"], "p90")]
-    pairs += [(summary["output_speed"], "median"), (summary["ttft_ms"], "median")]
-    return any(found and None in (found[f"{name}_low"], found[f"{name}_high"]) for found, name in pairs)

@@ -11,8 +11,10 @@ import pytest
 
 from sluicegate.race.__main__ import main
 from sluicegate.race.caveats import load_caveats, race_caveats
+from sluicegate.race.load_table import label, remarks
 from sluicegate.race.report import page, write_page
 from sluicegate.race.results import load
+from sluicegate.race.table import notes
 from tests.race.browser import CHROMIUM, browser
 
 pytest.importorskip("plotly")
@@ -39,6 +41,9 @@ def test_the_page_has_every_target_with_its_precision_and_says_what_it_does_not_
     text = body(page([race]))
     for target in race["targets"]:
         assert f"{target['name']} ({target['precision'] or 'precision not told'})" in text
+        assert target["model"] in text
+    for line in notes(race["targets"]):
+        assert line in text
     for caveat in race_caveats(race):
         assert caveat in text.replace("&#x27;", "'")
 
@@ -58,6 +63,23 @@ def test_the_page_asks_no_network_for_anything(race: dict[str, Any], curve: dict
     text = page([race, curve])
     assert "default-src 'none'" in text
     assert not re.search(r"""(src|href)\s*=\s*["']?https?:""", body(text))
+
+
+def test_a_load_page_has_each_step_and_what_the_terminal_says_of_the_curve(curve: dict[str, Any]) -> None:
+    curve["points"][1] |= {"failed": 2, "errors": ["HTTP 503: busy"]}
+    text = body(page([curve]))
+    for line in remarks(curve):
+        assert line.replace("'", "&#x27;") in text
+    assert "HTTP 503: busy" in text
+    for point in curve["points"]:
+        assert label(point) in text
+
+
+def test_a_result_in_two_sittings_says_so(race: dict[str, Any], curve: dict[str, Any]) -> None:
+    for document, caveats in ((race, race_caveats), (curve, load_caveats)):
+        assert not any("sitting" in line for line in caveats(document))
+        document["resumed"] = 2
+        assert any("sitting" in line for line in caveats(document))
 
 
 def test_caveats_are_those_that_apply(race: dict[str, Any], curve: dict[str, Any]) -> None:
@@ -100,7 +122,7 @@ def test_a_browser_shows_it_without_a_complaint_or_a_sideways_scroll(
             seen.show(tmp_path / "page.html", width, height, dark, phone)
             assert seen.evaluate("document.documentElement.scrollWidth <= innerWidth")
             charts = seen.evaluate("document.querySelectorAll('.chart').length")
-            assert charts == seen.evaluate("document.querySelectorAll('.chart .main-svg:first-child').length") == 12
+            assert charts == seen.evaluate("document.querySelectorAll('.chart .main-svg:first-child').length") == 8
             ink, paper = (
                 seen.evaluate(f"getComputedStyle(document.body).{name}") for name in ("color", "backgroundColor")
             )
