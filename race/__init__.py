@@ -6,7 +6,8 @@ selector (`loop.drive`) carry any number of requests, so that a busy client cann
 
 Above the clock: `targets` and `openrouter` say whom to ask, `prompts` what, `run` in which order (the race) and `load`
 how many at once. `stats` gives medians and percentiles with intervals that assume no distribution, `cost` money,
-`results` the files, `table` the terminal, `report` the page, `commands` the options.
+`results` the files and `shape` what they must hold, `table` the terminal, `report` the page; `options`, `entry` and the
+`*_command` modules are what a shell sees.
 
 What is not known is None, never 0, and a number that was not measured is not printed.
 """

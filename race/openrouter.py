@@ -47,11 +47,11 @@ def list_endpoints(model: str, key: str | None, base_url: str = BASE_URL) -> lis
         raise ListError(probe.mask(f"the list of providers for {model} cannot be had: {why}"))
     try:
         found = json.loads(response.body)["data"]["endpoints"]
-        for endpoint in found:
-            if not all(isinstance(endpoint[key], str) and endpoint[key] for key in ("tag", "provider_name")):
-                raise ValueError("an endpoint without a name")
-        return list(found)
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        named = [e for e in found if all(isinstance(e.get(key), str) and e[key] for key in ("tag", "provider_name"))]
+        if found and not named:
+            raise ValueError("no endpoint with a name")
+        return named
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ListError(f"the list of providers for {model} is not in the form this program knows") from error
 
 

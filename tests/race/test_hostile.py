@@ -1,40 +1,21 @@
-"""What a careless or a hostile hand gives the commands: files of another make, terminals that are gone, ^C, servers
-that send nonsense. Each must end as one sentence and an exit code, and never cost what was measured."""
+"""Outputs that are gone, full disks, servers that send nonsense: each is one sentence, and costs no measured figure."""
 
 from __future__ import annotations
 
-import copy
 import json
-import os
-import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sluicegate.race.__main__ import main
-from sluicegate.race.load_table import load_table
-from sluicegate.race.race_command import _left
-from sluicegate.race.report import _load as load_part
-from sluicegate.race.report import _race as race_part
-from sluicegate.race.results import claimed, load
-from sluicegate.race.summary import summarise
-from sluicegate.race.table import Column, race_table, render, wide
+from sluicegate.race.results import load
+from tests.race.asking import ENVIRONMENT, run
 from tests.race.servers import SSE, Asked, chunk, events, refuse, serving, stream
 
-EXAMPLES = Path(__file__).with_name("examples")
-ROOT = Path(__file__).parents[2]
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
 Wire = Iterable[bytes | float | None]
-
-
-def run(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
-    monkeypatch.setattr("sys.argv", ["race", *map(str, words)])
-    return main()
 
 
 def good(_: Asked) -> Wire:
@@ -45,86 +26,6 @@ def good(_: Asked) -> Wire:
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def spots(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The paths to everything in a document, of each list the first item only."""
-    items = value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(value, list) else ()
-    for key, part in items:
-        yield (*path, key)
-        yield from spots(part, (*path, key))
-
-
-@pytest.mark.parametrize("name", ["race", "load"])
-def test_a_result_with_anything_wrong_in_it_is_refused_or_can_be_shown_and_gone_on_with(
-    name: str, tmp_path: Path
-) -> None:
-    whole, refused = json.loads((EXAMPLES / f"{name}.json").read_text()), 0
-    for part, items in (("targets", "requests"), ("points", "rows")):  # a small one, for it is read 1,500 times
-        whole[part] = [each | {items: each[items][:1]} for each in whole.get(part, [])[:1]]
-    path = tmp_path / "r.json"
-    for spot in spots(whole):
-        for junk in (None, "x", -5, 1.5, [], {}, [None], "gone"):
-            document = copy.deepcopy(whole)
-            parent = document
-            for key in spot[:-1]:
-                parent = parent[key]
-            if junk == "gone":
-                del parent[spot[-1]]
-            else:
-                parent[spot[-1]] = junk
-            path.write_text(json.dumps(document))
-            try:
-                found = load(path)
-            except ValueError:
-                refused += 1
-                continue
-            if name == "race":
-                race_table(found, 100)
-                race_part(found, "", {})
-                for target in found["targets"]:
-                    summarise(target["requests"], target["hourly"])
-                if "settings" not in spot:
-                    _left(found)
-            else:
-                load_table(found, 100)
-                load_part(found, "", {})
-    assert refused > 300
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", "\xff", "[" * 100_000, '{"kind": "race", "schema": true}', "NaN"])
-def test_no_file_that_is_no_result_is_read_as_one(
-    text: str, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (place / "r.json").write_bytes(text.encode("latin-1"))
-    assert run(monkeypatch, "report", "r.json", "--html", "p.html") == 2
-    for kind in ("race", "load"):
-        assert run(monkeypatch, kind, "--target", "a=http://h/v1,model=m", "--json", "r.json", "--resume") == 2
-        assert run(monkeypatch, kind, "--target", "a=http://h/v1,model=m", "--prompts", "r.json") == 2
-    assert capsys.readouterr().err.count("\n") == 5
-    assert {path.name for path in place.iterdir()} == {"r.json"}
-
-
-def test_a_page_never_takes_the_place_of_a_result(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (place / "r.json").write_text((EXAMPLES / "race.json").read_text())
-    assert run(monkeypatch, "report", "r.json", "--html", "./r.json") == 2
-    assert "one of the results" in capsys.readouterr().err
-    assert load(place / "r.json")
-
-
-def test_two_runs_never_write_one_file(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with claimed(place / "r.json"):
-        for kind in ("race", "load"):
-            assert run(monkeypatch, kind, "--target", "a=http://127.0.0.1:1/v1,model=m", "--json", "r.json") == 2
-    assert capsys.readouterr().err.count("being written by another run") == 2
-    (place / ".r.json.lock").touch()  # what a crash leaves claims nothing
-    with claimed(place / "r.json"):
-        pass
-    assert list(place.iterdir()) == []
 
 
 @pytest.mark.parametrize("closed", ["stdout", "stderr", "both"])
@@ -211,93 +112,3 @@ def test_whatever_a_server_sends_is_its_own_row_and_the_others_go_on(
         assert target["error"], name
         assert len(target["error"]) < 400, name
     assert run(monkeypatch, "report", "race-final.json", "--html", "p.html") == 0
-
-
-@pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 140, 200])
-def test_a_table_is_no_wider_than_its_terminal_and_says_what_is_left_out(width: int) -> None:
-    document = load(EXAMPLES / "race.json")
-    document["targets"][0]["name"] = "a provider of a very long name " * 3
-    document["targets"][1]["name"] = "\u65e5\u672c\u8a9e" * 9
-    for text in (race_table(document, width), load_table(load(EXAMPLES / "load.json"), width)):
-        table, _, prose = text.partition("\n\n")
-        assert max(map(wide, table.splitlines())) <= max(width, 40)
-        assert max(map(len, prose.splitlines())) <= width
-    assert ("left out for width" in race_table(document, width)) is (width < 150)
-
-
-def test_headings_are_broken_before_columns_are_given_up_and_names_are_cut_last() -> None:
-    columns = [Column("Who", ["abcdefghijklmnop"], right=False), Column("Output speed", ["1"]), Column("x y", ["2"], 1)]
-    assert render(columns, 40).splitlines()[0] == "Who               Output speed  x y"
-    assert [line.split() for line in render(columns, 30).splitlines()[:2]] == [["Output", "x"], ["Who", "speed", "y"]]
-    narrow = render(columns, 20)
-    assert "abcdefghijk\u2026" in narrow
-    assert "left out for width" in narrow
-
-
-def test_a_load_run_that_was_stopped_goes_on_with_the_steps_that_are_not_whole(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    process: list[subprocess.Popen[bytes]] = []
-    texts: list[str] = []
-    lock = threading.Lock()
-
-    def interrupting(asked: Asked) -> Wire:
-        with lock:
-            texts.append(asked.body["messages"][0]["content"])
-            stop = len(texts) == 12
-        if stop:
-            process[0].send_signal(signal.SIGINT)
-            process[0].send_signal(signal.SIGINT)  # impatience breaks nothing
-            return [30.0]
-        return good(asked)
-
-    with serving(interrupting) as server:
-        options = ["load", "--target", f"a={server.url},model=m", "--levels", "1,2,3", "--requests", "6"]
-        process.append(
-            subprocess.Popen([sys.executable, "-m", "sluicegate.race", *options], env=ENVIRONMENT, cwd=place)
-        )
-        assert process[0].wait(60) == 130
-        kept = load(place / "load.json")
-        assert [point["whole"] for point in kept["points"]] == [True, False]
-        assert run(monkeypatch, *options) == 2
-        assert run(monkeypatch, *options, "--resume", "--hourly", 3) == 2
-        assert run(monkeypatch, *options, "--resume", "--overwrite") == 2
-        assert run(monkeypatch, *options, "--resume") == 0
-        sent = len(texts)
-        assert run(monkeypatch, *options, "--resume") == 0
-    assert len(texts) == sent == 12 + 1 + 12
-    assert len(set(texts)) == len(texts)
-    document = load(place / "load.json")
-    assert [(point["concurrency"], point["requests"]) for point in document["points"]] == [(1, 6), (2, 6), (3, 6)]
-    assert document["points"][0] == kept["points"][0]
-    assert document["finished"]
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        "--hourly 1e308",
-        "--against 1e-300",
-        "--rates 1e-9",
-        "--rates 1e308",
-        "--timeout 1e300",
-        "--levels ,",
-        "--limit-speed inf",
-    ],
-)
-def test_numbers_that_mean_nothing_are_refused_by_the_parser(
-    options: str, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        run(monkeypatch, "load", "--target", "a=http://h/v1,model=m", *options.split())
-    assert stopped.value.code == 2
-    assert list(place.iterdir()) == []
-
-
-def test_fewer_requests_than_should_be_in_flight_are_refused(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = "load --target a=http://h/v1,model=m --levels 8 --requests 7"
-    assert run(monkeypatch, *words.split()) == 2
-    assert "never be 8 in flight" in capsys.readouterr().err
-    assert list(place.iterdir()) == []

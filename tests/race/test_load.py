@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import json
 import statistics
 import threading
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sluicegate.race.__main__ import main
 from sluicegate.race.cost import break_even, per_million
 from sluicegate.race.load import Load, Step
 from sluicegate.race.load_table import load_table
@@ -20,7 +17,7 @@ from sluicegate.race.measure import Measurement
 from sluicegate.race.point import break_even_at, capacity, knee, summarise_point
 from sluicegate.race.targets import Target
 from tests.race.asking import SETTINGS
-from tests.race.servers import Asked, events, refuse, serving, stream
+from tests.race.servers import Asked, events, serving, stream
 
 
 def row(start_s: float, ttft_ms: float, last_ms: float, tokens: int | None, **more: Any) -> dict[str, Any]:
@@ -183,70 +180,6 @@ def test_arrivals_over_the_client_s_own_limit_are_failures_that_say_so(monkeypat
     assert point["requests"] == 20
     assert point["failed"] >= 1
     assert "this client's limit" in point["errors"][0]
-
-
-def command(monkeypatch: pytest.MonkeyPatch, *options: object) -> int:
-    monkeypatch.setattr("sys.argv", ["race", "load", *map(str, options)])
-    return main()
-
-
-def test_a_load_run_writes_its_points_and_prints_both_figures(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-    with serving(lambda _: stream(*events(n=20), pause=0.001)) as server:
-        options = [
-            "--target",
-            f"a={server.url},model=m,hourly=4.5",
-            "--levels",
-            "1,2,4",
-            "--rates",
-            "50",
-            "--requests",
-            12,
-        ]
-        code = command(monkeypatch, *options, "--against", 2.5, "--limit-ttft-ms", 60_000, "--csv", "load.csv")
-    assert code == 0
-    document = json.loads((tmp_path / "load.json").read_text())
-    assert [point["concurrency"] for point in document["points"]] == [1, 2, 4, None]
-    for point in document["points"]:
-        assert point["total_speed"] > 0
-        assert point["per_request_speed"]["median"] > 0
-        assert {"median", "p90"} <= point["ttft_ms"].keys()
-        assert point["failed"] == 0
-    assert document["break_even"]["tok_s"] == pytest.approx(500)
-    assert len((tmp_path / "load.csv").read_text().splitlines()) == 1 + 48
-    shown = capsys.readouterr().out
-    assert "but the total is" in shown
-    assert "Against $2.50 per million" in shown
-
-
-def test_a_target_that_cannot_answer_is_measured_no_further(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with serving(lambda _: refuse("401 No", {"message": "bad key"})) as server:
-        assert command(monkeypatch, "--target", f"a={server.url},model=m") == 1
-        assert len(server.asked) == 1
-    assert "nothing was measured: HTTP 401: bad key" in capsys.readouterr().out
-    assert json.loads((tmp_path / "load.json").read_text())["points"] == []
-
-
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        ([], "exactly one"),
-        (["--target", "a=http://h/v1,model=m", "--target", "b=http://h/v1,model=m"], "exactly one"),
-        (["--target", "a=http://h/v1,model=m", "--up-to", "4", "--levels", "1"], "give one"),
-    ],
-)
-def test_bad_options_are_refused(
-    options: list[str], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert command(monkeypatch, *options) == 2
-    assert why in capsys.readouterr().err
 
 
 def test_a_table_says_what_was_not_reached_and_what_is_not_known() -> None:

@@ -65,6 +65,13 @@ def test_what_the_list_does_not_know_is_unknown() -> None:
     assert (target.precision, target.hardware, target.price, target.published_tok_s) == (None, None, None, None)
 
 
+@pytest.mark.parametrize("price", ["-1", "NaN", "1e400", "free", None, [], 10**400])
+def test_a_price_or_speed_that_can_be_none_is_unknown(price: Any) -> None:
+    target = pinned(endpoint("X", "x", pricing={"completion": price}, throughput_last_30m={"p50": price}), "m/m", "k")
+    assert (target.price, target.published_tok_s) == (None, None)
+    assert pinned(endpoint("X", "x", pricing={"completion": "0"}), "m/m", "k").price == 0
+
+
 def test_an_endpoint_that_takes_no_word_on_thinking_is_not_sent_one_and_noted() -> None:
     target = pinned(LISTED[3], "maker/model", "k")
     assert "reasoning" not in target.body("x", {"max_tokens": 9, "temperature": 0.7, "top_p": 0.8})
@@ -76,6 +83,9 @@ def test_all_of_the_list_a_name_not_in_it_and_no_list_at_all() -> None:
         everyone = provider_targets("maker/model", "all", "right-key", server.url)
         mixed = provider_targets("maker/model", "Cerebras,Nobody", "right-key", server.url)
         refused = provider_targets("maker/model", "Cerebras", "wrong-key", server.url)
+        LISTED.append(endpoint("", "nameless"))
+        assert len(provider_targets("maker/model", "all", "right-key", server.url)) == len(everyone)
+        LISTED.pop()
         unknown = provider_targets("maker/other", "all", "right-key", server.url)
     assert [t.name for t in everyone] == [
         "Cerebras",
@@ -92,7 +102,18 @@ def test_all_of_the_list_a_name_not_in_it_and_no_list_at_all() -> None:
     assert ["refused" in str(t.unusable) for t in gone] == [True, True]
 
 
-@pytest.mark.parametrize("answer", [b"{}", b'{"data": {"endpoints": [{}]}}', b"[]", b"nope"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"{}",
+        b'{"data": {"endpoints": [{}]}}',
+        b'{"data": {"endpoints": [[]]}}',
+        b'{"data": {"endpoints": [{"tag": 5, "provider_name": "x"}]}}',
+        b"[]",
+        b"nope",
+        b"[" * 100_000,
+    ],
+)
 def test_a_list_in_another_form_is_said_to_be_one(answer: bytes) -> None:
     wire = [b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(answer), answer)]
     with serving(lambda _: wire) as server:

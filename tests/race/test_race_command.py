@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -14,16 +13,12 @@ from typing import Any
 
 import pytest
 
-from sluicegate.race.__main__ import main
+from tests.race.asking import ENVIRONMENT, run
 from tests.race.servers import Asked, events, refuse, serving, stream
-
-ROOT = Path(__file__).parents[2]
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
 
 
 def race(monkeypatch: pytest.MonkeyPatch, *options: object) -> int:
-    monkeypatch.setattr("sys.argv", ["race", "race", *map(str, options)])
-    return main()
+    return run(monkeypatch, "race", *options)
 
 
 def good(_: Asked) -> Iterable[bytes | float | None]:
