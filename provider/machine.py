@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import secrets
-import time
 
+from . import life
 from .clouds import adapter
+from .clouds.calls import CREATING, Found, Tags
 from .resource import Change, FailedError, InitFailedError, Resource, Run, Values, carry, compare
 from .values import UNKNOWN, known
 
@@ -34,31 +35,34 @@ class Machine(Resource):
         return new | facts | {"hourlyPrice": new.get("price")}
 
     def create(self, run: Run, inputs: Values) -> tuple[str, Values]:
-        token = secrets.token_hex(16)
-        began = time.monotonic()
+        token, name = secrets.token_hex(16), run.urn.rpartition("::")[2]
         cloud = adapter(inputs["cloud"])
-        facts = cloud.claim(inputs, token)
-        attempt = {
-            "place": facts["zone"], "market": inputs["cloud"], "outcome": "adopted" if facts["adopted"] else "accepted",
-            "reason": None, "next": None, "s": round(time.monotonic() - began, 3),
-        }  # fmt: skip
+        tags: Tags = {"stack_id": inputs["stackId"], "name": name, "token": token, "phase": CREATING}
+        got = life.obtain(cloud, inputs, tags, run)
         id = f"{inputs['cloud']}-{token[:12]}"
-        outputs = inputs | {k: v for k, v in facts.items() if k != "adopted"}
-        outputs |= {"machineId": id, "token": token, "attempts": [attempt]}
+        outputs = inputs | _facts(inputs, got.machine) | {"machineId": id, "token": token, "attempts": got.attempts}
+        trouble = got.trouble
         try:
-            cloud.own(facts["host"], token)
+            life.own(cloud, inputs, got.machine)
         except FailedError as e:
-            raise InitFailedError(id, outputs, str(e)) from e  # it is claimed, and may cost: it must be in the state
-        run.say(f"machine {id} in {facts['zone']}: {facts['host']['root']}")
+            trouble = trouble or str(e)
+        if trouble:
+            raise InitFailedError(id, outputs, trouble)  # it is claimed, and may cost: it must be in the state
+        run.say(f"machine {id} in {outputs['zone']}: {outputs['host']['root']}")
         return id, outputs
 
     def update(self, run: Run, id: str, old: Values, new: Values) -> Values:
-        return carry(new, old, self.outputs) | {"hourlyPrice": new.get("price")}
+        machine = life.resume(adapter(old["cloud"]), old, run)
+        return carry(new, old, self.outputs) | _facts(new, machine)
 
     def read(self, run: Run, id: str, inputs: Values, outputs: Values) -> Values | None:
-        there = adapter(outputs["cloud"]).find(outputs["host"])
-        return outputs if there and there["token"] == outputs["token"] else None
+        return outputs if life.is_there(adapter(outputs["cloud"]), outputs) else None
 
     def delete(self, run: Run, id: str, outputs: Values) -> None:
         if not adapter(outputs["cloud"]).release(outputs["host"], outputs["token"]):
             run.say(f"left alone: what is at {outputs['host']['root']} now belongs to another claim of this stack")
+
+
+def _facts(wish: Values, machine: Found) -> Values:
+    price = wish["price"] if wish.get("price") is not None else machine["price"]
+    return {"host": machine["host"], "address": machine["address"], "zone": machine["zone"], "hourlyPrice": price}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -24,49 +25,58 @@ class Foreign(Exception):
 
 
 def claim(spec: dict[str, Any]) -> dict[str, Any]:
-    """Make or adopt the stack's folder: `{root, run, token, adopted}`. Raises Foreign.
+    """Make the stack's folder, or take the claim on it over: `{root, run}`. Raises Foreign, Unusable.
 
-    The same rules as for machines in a cloud: everything carries the stack's id, a fresh random token and a phase
-    (`creating`, `owned`, `superseded`); only what is not `owned` may be adopted.
+    The same rules as for machines in a cloud: a claim carries the stack's id, its resource's name, a fresh random token
+    and a phase. But a place on this machine cannot be bought twice. So a claim on one that is `owned` waits beside it
+    as `next`, and the owner goes on as if nothing had been asked; with `own` the next one becomes the owner. The one
+    before is superseded then: it is no longer written down, holds nothing, and its end ends nothing. A claim that was
+    never owned is replaced at once: it is what a killed run left.
     """
     root = Path(spec["root"]).resolve() if spec.get("root") else default_root()
     stack = stack_name(spec["stack"])
-    places = Places(root, run_folder(root, stack), stack)
     try:
-        there = _take(places, root, stack, spec)
+        places = _take(root, stack, spec)
     except OSError as e:
         raise Unusable(
             f"machine.root: {e.filename or root} cannot be used ({e.strerror}); allowed: a folder that can be made and "
             "written here; set sluicegate:machine.root to one"
         ) from e
-    return {"root": str(root), "run": str(places.run), "adopted": bool(there and there["phase"] != "owned")}
+    return {"root": str(root), "run": str(places.run)}
 
 
-def _take(places: Places, root: Path, stack: str, spec: dict[str, Any]) -> dict[str, Any] | None:
-    """Write the claim down; the one that was there before, if any."""
-    with locked(root / "stacks" / f"{stack}.lock", spec["stack_id"], 10):
-        note, there = places.home / "machine.json", _claim(places)
+def _take(root: Path, stack: str, spec: dict[str, Any]) -> Places:
+    """Write the claim down; its places."""
+    places = Places(root, run_folder(root, stack), stack)
+    with _alone(places, spec["stack_id"]):
+        there = claimed(places)
         if there and there["stack_id"] != spec["stack_id"]:
             raise Foreign(
                 f"{places.home} belongs to another stack of this name (id {there['stack_id']}, claimed "
                 f"{there['at']}); destroy that one, or set another sluicegate:machine.root"
             )
+        if there and (run := there.get("run")) and Path(run).is_dir():
+            places = Places(root, Path(run), stack)  # what serves has its sockets there
         places.make_run()
-        kept = {
-            "stack_id": spec["stack_id"],
-            "token": spec["token"],
-            "phase": "creating",
-            "at": now(),
-            "root": str(root),
-            "run": str(places.run),
-        }
-        write_json(note, kept)
-    return there
+        note = {"stack_id": spec["stack_id"], "root": str(root), "run": str(places.run)}
+        mine = {"token": spec["token"], "name": spec.get("name"), "phase": "creating", "at": now()}
+        note = there | note | {"next": mine} if there and there["phase"] == "owned" else note | mine
+        write_json(_note(places), note)
+    return places
 
 
-def _claim(places: Places) -> dict[str, Any] | None:
+def _note(places: Places) -> Path:
+    return places.home / "machine.json"
+
+
+def _alone(places: Places, owner: str) -> AbstractContextManager[None]:
+    """Nobody else changes the claim meanwhile."""
+    return locked(places.root / "stacks" / f"{places.stack}.lock", owner, 10)
+
+
+def claimed(places: Places) -> dict[str, Any] | None:
     """Whose the folder is, or None. Raises Foreign where it cannot be read: a wrong guess ends another's work."""
-    note = places.home / "machine.json"
+    note = _note(places)
     there = read_json(note)
     if note.exists() and not (there and there.keys() >= {"stack_id", "token", "phase"}):
         raise Foreign(f"{note} cannot be read, so whose the folder is is unknown; if it is yours, remove the file")
@@ -74,17 +84,27 @@ def _claim(places: Places) -> dict[str, Any] | None:
 
 
 def own(places: Places, token: str) -> None:
-    """Mark the claim as known to the stack's state."""
-    there = _claim(places)
-    if there and there["token"] == token:
-        write_json(places.home / "machine.json", there | {"phase": "owned"})
+    """Mark the claim as known to the stack's state; the owner before is superseded. Raises Foreign when it is gone."""
+    there = claimed(places)
+    if there:
+        with _alone(places, there["stack_id"]):
+            there = claimed(places) or {}
+            if there.get("next", {}).get("token") == token:
+                there |= there.pop("next")
+            if there.get("token") == token:
+                write_json(_note(places), there | {"phase": "owned"})
+                return
+    raise Foreign(f"the claim on {places.home} is gone, or another run has taken it over; run `pulumi up --refresh`")
 
 
 def release_claim(places: Places, token: str) -> bool:
-    """End everything of the stack here and remove its folder; False when the claim carries another token."""
-    there = _claim(places)
+    """End everything of the stack here and remove its folder; False when the claim carries another token.
+
+    A claim that still waits beside the owner's holds nothing: only it is taken back.
+    """
+    there = claimed(places)
     if there is not None and there["token"] != token:
-        return False
+        return _withdraw(places, token, there["stack_id"])
     stop_jobs(places)
     Service(places.front).stop()
     for service in services(places):
@@ -97,6 +117,16 @@ def release_claim(places: Places, token: str) -> bool:
             os.rmdir(empty)
         except OSError:
             continue
+    return True
+
+
+def _withdraw(places: Places, token: str, owner: str) -> bool:
+    with _alone(places, owner):
+        there = claimed(places) or {}
+        if there.get("next", {}).get("token") != token:
+            return False
+        del there["next"]
+        write_json(_note(places), there)
     return True
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -31,29 +32,88 @@ def note(tmp_path: Path) -> dict[str, Any]:
     return there
 
 
-def test_a_first_claim_makes_the_place_and_adopts_nothing(claim: Any, tmp_path: Path) -> None:
+def ended(there: dict[str, Any], token: str) -> bool:
+    places = {"root": there["root"], "run": there["run"], "stack": "p.s"}
+    return bool(
+        json.loads(verb("deactivate", json.dumps({"places": places, "what": "machine", "token": token}))[1])["done"]
+    )
+
+
+def own(there: dict[str, Any], token: str) -> dict[str, Any]:
+    places = {"root": there["root"], "run": there["run"], "stack": "p.s"}
+    return dict(json.loads(verb("own", json.dumps({"places": places, "token": token}))[1]))
+
+
+def test_a_first_claim_makes_the_place(claim: Any, tmp_path: Path) -> None:
     there = claim()
     assert there["root"] == str(tmp_path / "root")
-    assert there["adopted"] is False
     assert Path(there["run"]).stat().st_mode & 0o777 == 0o700
     assert (note(tmp_path)["phase"], note(tmp_path)["token"]) == ("creating", "t1")
 
 
-def test_a_claim_that_was_never_owned_is_adopted_by_the_same_stack(claim: Any, tmp_path: Path) -> None:
+def test_a_claim_that_was_never_owned_is_replaced_by_the_next_one_of_the_same_stack(claim: Any, tmp_path: Path) -> None:
     claim()
-    assert claim(token="t2")["adopted"] is True
-    assert note(tmp_path)["token"] == "t2"
+    claim(token="t2")
+    assert (note(tmp_path)["phase"], note(tmp_path)["token"]) == ("creating", "t2")
+    assert "next" not in note(tmp_path)
     claim()
 
 
-def test_an_owned_claim_is_not_adopted(claim: Any, tmp_path: Path) -> None:
+def test_a_claim_is_owned_by_its_own_token_only(claim: Any, tmp_path: Path) -> None:
     there = claim()
-    places = {"root": there["root"], "run": there["run"], "stack": "p.s"}
-    verb("own", json.dumps({"places": places, "token": "another"}))
+    refused = own(there, "another")
+    assert refused["kind"] == "Foreign"
+    assert "another run has taken it over; run `pulumi up --refresh`" in refused["error"]
     assert note(tmp_path)["phase"] == "creating"
-    verb("own", json.dumps({"places": places, "token": "t1"}))
+    assert own(there, "t1") == {}
+    assert own(there, "t1") == {}
     assert note(tmp_path)["phase"] == "owned"
-    assert claim()["adopted"] is False
+
+
+def test_a_claim_on_an_owned_place_waits_until_it_is_owned_itself(claim: Any, tmp_path: Path) -> None:
+    there = claim(name="m")
+    own(there, "t1")
+    assert claim(token="t2", name="m") == there
+    assert (note(tmp_path)["token"], note(tmp_path)["phase"]) == ("t1", "owned")
+    assert (note(tmp_path)["next"]["token"], note(tmp_path)["next"]["phase"]) == ("t2", "creating")
+    # Nobody who was killed in between has taken anything: the owner can be marked again, and another can wait instead.
+    own(there, "t1")
+    claim(token="t3", name="m")
+    assert own(there, "t2")["kind"] == "Foreign"
+    own(there, "t3")
+    assert (note(tmp_path)["token"], note(tmp_path)["phase"], note(tmp_path)["name"]) == ("t3", "owned", "m")
+    assert "next" not in note(tmp_path)
+    assert own(there, "t1")["kind"] == "Foreign"
+    assert ended(there, "t1") is False
+    assert note(tmp_path)["token"] == "t3"
+    assert ended(there, "t3") is True
+
+
+def test_a_claim_that_waits_is_taken_back_alone_and_goes_with_its_owner(claim: Any, tmp_path: Path) -> None:
+    there = claim()
+    own(there, "t1")
+    claim(token="t2")
+    assert ended(there, "another") is False
+    assert ended(there, "t2") is True
+    assert "next" not in note(tmp_path)
+    assert note(tmp_path)["token"] == "t1"
+    claim(token="t3")
+    assert ended(there, "t1") is True
+    assert not (tmp_path / "root/stacks").exists()
+    assert own(there, "t3")["kind"] == "Foreign"
+    assert not (tmp_path / "root/stacks").exists()
+
+
+def test_the_sockets_stay_where_they_are_when_a_claim_is_taken_over_from_another_session(
+    claim: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = claim()
+    own(there, "t1")
+    with tempfile.TemporaryDirectory(dir="/tmp") as session:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", session)
+        assert claim()["run"] == there["run"]
+        Path(there["run"]).rmdir()  # a reboot takes them all away
+        assert claim()["run"].startswith(session)
 
 
 def test_a_place_of_another_stack_of_that_name_is_refused_and_left_alone(claim: Any, tmp_path: Path) -> None:
@@ -121,11 +181,17 @@ def test_the_end_of_the_claim_leaves_no_process_no_socket_and_no_folder(stack: S
 
 
 def test_a_claim_of_before_can_be_ended_after_the_next_one_without_harm(stack: Stack) -> None:
+    stack.ask("own", token=stack.token)
     spec = stack.serve()
+    assert stack.run("front", stack.front())["result"] == "serving"
     claim = {"root": str(stack.places.root), "stack": stack.name, "stack_id": stack.name, "token": "the-next"}
     assert json.loads(verb("claim", json.dumps(claim))[1])["run"] == str(stack.places.run)
+    stack.ask("own", token="the-next")
+    pid = stack.pid(spec)
     assert stack.ask("deactivate", what="machine", token=stack.token) == {"done": False}
-    assert stack.pid(spec)
+    assert pid
+    assert stack.pid(spec) == pid
+    assert (stack.status()["health"], stack.status()["front"]["healthy"]) == ("healthy", True)
     stack.token = "the-next"
 
 
