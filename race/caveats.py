@@ -28,9 +28,7 @@ def race_caveats(document: dict[str, Any]) -> list[str]:
         said.append("Cold prompts: they were not salted, so all but the first round may have come from a prefix cache.")
     if any(target["summary"]["thought"] for target in targets):
         said.append("Like for like: some targets thought although they were asked not to.")
-    return (
-        said + _sittings(document) + _client(max((t["summary"]["client_lag_ms"] or 0.0 for t in targets), default=0.0))
-    )
+    return said + _sittings(document)
 
 
 def load_caveats(document: dict[str, Any]) -> list[str]:
@@ -48,13 +46,9 @@ def load_caveats(document: dict[str, Any]) -> list[str]:
         )
     if settings["salt"] is None:
         said.append("Cold prompts: they were not salted and may have come from a prefix cache.")
-    return said + _sittings(document) + _client(max((point["client_lag_ms"] or 0.0 for point in points), default=0.0))
+    return said + _sittings(document)
 
 
 def _sittings(document: dict[str, Any]) -> list[str]:
     times = document["resumed"]
     return [f"One sitting: it was interrupted and gone on with later ({times} times)."] if times else []
-
-
-def _client(lag_ms: float) -> list[str]:
-    return [f"This client read late by up to {lag_ms:.0f} ms; times are the kernel's stamps."] if lag_ms > 5 else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .table import OPEN_NOTE, Column, clean, figure, money, number, render, unbounded, wrapped
+from .table import OPEN_NOTE, Column, clean, figure, lag_note, money, number, render, unbounded, wrapped
 
 
 def load_table(document: dict[str, Any], width: int) -> str:
@@ -20,7 +20,8 @@ def remarks(document: dict[str, Any]) -> list[str]:
     """What the curve's figures need beside them: the mark's meaning, the gaps, failures, knee, cost."""
     points = document["points"]
     spreads = [p[key] for p in points for key in ("per_request_speed", "ttft_ms")]
-    return [*([OPEN_NOTE] if any(map(unbounded, spreads)) else []), *_gaps(points), *_conclusions(document)]
+    marks = [OPEN_NOTE] if any(map(unbounded, spreads)) else []
+    return [*marks, *lag_note(p["client_lag_ms"] for p in points), *_gaps(points), *_conclusions(document)]
 
 
 def _columns(points: Sequence[dict[str, Any]]) -> list[Column]:

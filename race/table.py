@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import textwrap
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from .summary import verdicts
 
 OPEN_NOTE = "* too few requests to bound this percentile on both sides with 95 % confidence."
+LAG_TOLD_MS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +163,7 @@ def notes(targets: Sequence[dict[str, Any]]) -> list[str]:
         lines.append(OPEN_NOTE)
     if any(t["published_tok_s"] for t in targets):
         lines.append("~ tok/s as published, another definition (whole requests, live traffic): not to be compared.")
-    lines += failures(targets)
+    lines += [*lag_note(t["summary"]["client_lag_ms"] for t in targets), *failures(targets)]
     for target in targets:
         found, name = target["summary"], clean(target["name"])
         if target["note"]:
@@ -175,6 +176,14 @@ def notes(targets: Sequence[dict[str, Any]]) -> list[str]:
         if found["requests"] and not found["output_speed"]:
             lines.append(f"{name}: tells no usable token count, so it has no output speed.")
     return lines
+
+
+def lag_note(lags: Iterable[float | None]) -> list[str]:
+    """A warning when this machine was too busy to read in time: what waits together has the last piece's stamp."""
+    worst = max((lag for lag in lags if lag is not None), default=0.0)
+    if worst <= LAG_TOLD_MS:
+        return []
+    return [f"This machine was busy and read late by up to {worst:.0f} ms: a first token may look late by up to that."]
 
 
 def failures(targets: Sequence[dict[str, Any]]) -> list[str]:

@@ -37,3 +37,14 @@ def test_headings_are_broken_before_columns_are_given_up_and_names_are_cut_last(
     narrow = render(columns, 20)
     assert "abcdefghijk\u2026" in narrow
     assert "left out for width" in narrow
+
+
+def test_a_machine_too_busy_to_read_in_time_is_told_beside_both_tables() -> None:
+    race, curve = load(EXAMPLES / "race.json"), load(EXAMPLES / "load.json")
+    for lag, told in ((4.0, False), (31.0, True), (None, False)):
+        for target in race["targets"]:
+            target["summary"]["client_lag_ms"] = lag
+        for point in curve["points"]:
+            point["client_lag_ms"] = lag
+        for text in (race_table(race, 200), load_table(curve, 200)):
+            assert ("read late by up to 31 ms" in text) is told
