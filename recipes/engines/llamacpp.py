@@ -135,4 +135,11 @@ PATTERNS = [
         "the model file is missing, cut short, or of a kind this version does not know",
         "raise engine.version in the recipe if the model is newer; else empty the cache and run `pulumi up` again",
     ),
+    # No line of its own: this is how the gate words it.
+    cause(
+        r"exited with code (-9|137)\b",
+        "the engine was killed from outside, most often by the kernel for want of memory",
+        "`sudo dmesg | grep -i 'out of memory'` on the machine tells; lower serve.max_model_len or serve.max_num_seqs "
+        "in the recipe, or take a machine with more memory",
+    ),
 ]

@@ -11,6 +11,7 @@ from .common import cause, phase
 
 _AGAIN = "run `pulumi up --refresh` again"
 _PIN = "check the recipe, then `sluicegate recipe pin` it again"
+_TOKEN = "`pulumi config set --secret hfToken`"
 
 PATTERNS: list[dict[str, Any]] = [
     phase(r"Starting to load model", "load"),
@@ -48,20 +49,57 @@ PATTERNS: list[dict[str, Any]] = [
         "serve.max_model_len is above what the model was made for",
         "lower serve.max_model_len in the recipe",
     ),
+    # Of the drafter's: what the hub said of it may stand above, and would be taken for the model's own.
     cause(
-        r"outgoing traffic has been disabled|LocalEntryNotFoundError",
+        r"Invalid repository ID or local directory specified",
+        "the drafter's place holds no model that can be read",
+        f"check speculation.repo and that your hub token may read it ({_TOKEN}), then `sluicegate recipe pin` it again",
+    ),
+    cause(
+        r"outgoing traffic has been disabled",
         "the engine asked the hub for a file that is not among the lock's files",
         _PIN,
     ),
     cause(
-        r"You are trying to access a gated repo|RepositoryNotFoundError|RevisionNotFoundError|We couldn't connect to",
-        "the engine tried to reach the hub; everything should come from the lock's files",
-        _PIN,
+        r"403 Client Error|not in the authorized list",
+        "the hub knows the token and does not let it into this gated repository",
+        "ask for access on the repository's page at the hub; once it is given, `sluicegate recipe pin` it again",
+    ),
+    cause(
+        r"You are trying to access a gated repo|Cannot access gated repo",
+        "the repository is gated, and the hub was asked without a token",
+        f"{_TOKEN}, then `sluicegate recipe pin` it again",
+    ),
+    cause(
+        r"RevisionNotFoundError|is not a valid git identifier",
+        "the repository has no such commit",
+        "correct revision in the recipe, then `sluicegate recipe pin` it again",
+    ),
+    cause(
+        r"RepositoryNotFoundError|is not a valid model identifier",
+        "the hub has no such repository, or it is private and the token may not see it",
+        f"correct repo in the recipe, or {_TOKEN}; then `sluicegate recipe pin` it again",
+    ),
+    cause(
+        r"We couldn't connect to|LocalEntryNotFoundError",
+        "the hub cannot be reached from the machine",
+        f"check the machine's network and proxy, then {_AGAIN}",
+        transient=True,
     ),
     cause(r"Cannot find any model weights with", "the lock's files hold no weights that vLLM can load", _PIN),
-    cause(r"Bus error|No available shared memory broadcast block found", "too little shared memory",
-          "give the container more /dev/shm (`--ipc=host`)"),
-    cause(r"No space left on device|os error 28", "the disk is full", "raise cache.sizeGb, or free the machine's disk"),
+    cause(
+        r"/dev/shm.*No space left|No space left.*/dev/shm|Bus error|shared memory segment"
+        r"|No available shared memory broadcast block found",
+        "too little shared memory",
+        f"enlarge it on the machine: `sudo mount -o remount,size=16G /dev/shm`, then {_AGAIN}",
+        transient=True,
+    ),
+    cause(
+        r"No space left on device|os error 28",
+        "the disk is full",
+        f"free the machine's disk, or raise cache.sizeGb; then {_AGAIN}",
+        transient=True,
+    ),
     cause(
         r"nvidia-container-cli: requirement error: unsatisfied condition: cuda",
         "the GPU driver is too old for this image",
@@ -70,7 +108,8 @@ PATTERNS: list[dict[str, Any]] = [
     cause(
         r"Failed to infer device type|could not select device driver",
         "no GPU is visible to the engine",
-        "install the driver and the NVIDIA container toolkit on the machine",
+        f"install the driver and the NVIDIA container toolkit on the machine (`nvidia-smi` proves it), then {_AGAIN}",
+        transient=True,
     ),
     cause(
         r"Model Runner V1 does not support: DFlash",
@@ -82,10 +121,16 @@ PATTERNS: list[dict[str, Any]] = [
         "this engine version does not know the model's or the drafter's architecture",
         "raise engine.version in the recipe",
     ),
-    cause(r"Invalid repository ID or local directory specified", "the drafter's place holds no model", _PIN),
     cause(r"validation errors? for SpeculativeConfig", "vLLM refuses the speculation settings", _PIN),
     cause(r"error: unrecognized arguments|cannot be converted to|error: argument",
           "vLLM does not know an argument of the recipe", "correct args in the recipe"),
     cause(r"Address already in use", "another engine still holds the socket", _AGAIN, transient=True),
     cause(r"EngineDeadError|Executor failed", "the engine died while serving", "see `sluicegate logs`", transient=True),
+    # No line of its own: this is how the gate words it. Last, as whatever the log says is more telling.
+    cause(
+        r"exited with code (-9|137)\b",
+        "the engine was killed from outside, most often by the kernel for want of memory",
+        "`sudo dmesg | grep -i 'out of memory'` on the machine tells; take one with more memory, or lower "
+        "serve.max_num_seqs in the recipe",
+    ),
 ]  # fmt: skip
