@@ -31,7 +31,7 @@ class Stack:
     def resource(self, kind: str) -> dict[str, Any] | None:
         """The state of the one resource of a kind (`Machine`, `Engine`, …) that is not about to be deleted."""
         token = f"sluicegate:index:{kind}"
-        return next((r for r in self._resources() if r["type"] == token and not r.get("delete")), None)
+        return next((r for r in self.resources() if r["type"] == token and not r.get("delete")), None)
 
     def outputs(self, kind: str) -> dict[str, Any]:
         return dict((self.resource(kind) or {}).get("outputs", {}))
@@ -39,7 +39,7 @@ class Stack:
     def pending(self) -> list[dict[str, Any]]:
         return list((self.state.get("deployment") or {}).get("pending_operations") or [])
 
-    def _resources(self) -> list[dict[str, Any]]:
+    def resources(self) -> list[dict[str, Any]]:
         return list((self.state.get("deployment") or {}).get("resources") or [])
 
 
@@ -77,7 +77,9 @@ def pulumi(project: Path, *arguments: str) -> str:
         stdin=subprocess.DEVNULL,
     )  # fmt: skip
     if done.returncode:
-        raise CliError(f"pulumi {arguments[0]}: {_complaint(done.stderr)}")
+        raise CliError(
+            f"pulumi {arguments[0]}: {_complaint(done.stderr.strip() or done.stdout.rpartition('error:')[2])}"
+        )
     return done.stdout
 
 
@@ -85,6 +87,7 @@ def pulumi(project: Path, *arguments: str) -> str:
 _MENDS = (
     ("no stack named '(.+?)'", "run `pulumi stack ls`, or make it with `pulumi stack init {}`"),
     ("a stack name may only", "run `pulumi stack ls`"),
+    (r"locked by \d+ lock", "run `sluicegate status` to see who holds it"),
     ("passphrase", "set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE"),
     ("log ?in", "run `pulumi login`"),
     ("state directory|blob", "correct PULUMI_BACKEND_URL, or run `pulumi login` with another place"),
@@ -120,14 +123,23 @@ def chosen(project: Path, name: str | None) -> str:
         return "dev"
 
 
-def load(name: str | None) -> Stack:
-    """The stack's state. Raises CliError when there is no such stack, or nothing in it."""
+def export(name: str | None) -> Stack:
+    """The stack's state, whatever is in it. Raises CliError when there is no such stack."""
     project = find_project()
     stack = chosen(project, name)
-    state = Stack(stack, project, json.loads(pulumi(project, "stack", "export", "--stack", stack)))
-    if not state.outputs("Machine").get("host"):
-        raise CliError(f"stack {stack} has nothing deployed: run `pulumi up --stack {stack}`")
-    return state
+    return Stack(stack, project, json.loads(pulumi(project, "stack", "export", "--stack", stack)))
+
+
+def nothing_deployed(stack: Stack) -> CliError:
+    return CliError(f"stack {stack.name} has nothing deployed: run `pulumi up --stack {stack.name}`")
+
+
+def load(name: str | None) -> Stack:
+    """The stack's state. Raises CliError when there is no such stack, or nothing in it."""
+    stack = export(name)
+    if not stack.outputs("Machine").get("host"):
+        raise nothing_deployed(stack)
+    return stack
 
 
 def named(stack: str | None) -> str:

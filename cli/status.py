@@ -1,73 +1,104 @@
-"""`sluicegate status`: what is true on the machine, beside what the state says."""
+"""`sluicegate status`: what is true on the machine, beside what the state says. Quiet about what is as it should be."""
 
 from __future__ import annotations
 
 import json
 from argparse import Namespace
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
-from sluicegate.provider.clouds import adapter
 from sluicegate.provider.engine_text import short
-from sluicegate.provider.resource import FailedError
 
-from .stack import CliError, Stack, load
+from .faults import claim_of, faults_of, held
+from .stack import one_line
+from .truth import Truth, look
 
 # In the order they happen; the state sorts them by name.
 PHASES = ("machine", "probe", "image", "weights", "cache", "check", "load", "compile", "graphs", "first_token", "front")
+DOES = {"prepare": "fetches and checks a release", "activate": "swaps the engine", "front": "sets up the front"}
 
 
 def run(options: Namespace) -> int:
-    stack = load(options.stack)
-    host = stack.outputs("Machine")["host"]
-    try:
-        there = adapter(host["cloud"]).connect(host).ask("status")
-    except FailedError as e:
-        raise CliError(f"cannot tell what serves: {e}: run `pulumi up --refresh --stack {stack.name}`") from e
-    faults = list(faults_of(stack, there))
+    truth = look(options.stack)
+    faults = list(faults_of(truth))
     if options.json:
-        print(json.dumps({"stack": stack.name, "host": there, "state": stack.outputs("Engine"), "faults": faults}))
+        print(json.dumps(as_json(truth, faults)))
         return 1 if faults else 0
-    for name, text in lines_of(stack, there):
+    for name, text in [*lines_of(truth), *(("fault", fault) for fault in faults)]:
         print(f"  {name:<9}{text}")
-    for fault in faults:
-        print(f"  {'fault':<9}{fault}")
     return 1 if faults else 0
 
 
-def lines_of(stack: Stack, there: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    engine, front = stack.outputs("Engine"), stack.outputs("Front")
-    yield "stack", f"{stack.name}: {engine.get('recipe') or 'no engine yet'}, lock {short(engine.get('lock'))}"
-    health = there["health"] + (f" ({there['why']})" if there["why"] else "")
-    yield "engine", f"{health}, serving {short(there['serving'])}, {there.get('restarts', 0)} restarts"
-    up = there["front"] and there["front"]["healthy"]
-    yield "front", f"{'healthy' if up else 'not answering'}, {front.get('url') or 'no address yet'}"
+def as_json(truth: Truth, faults: list[str]) -> dict[str, Any]:
+    """`host` is the machine's answer, null where there is none; `pulumi.locks` is null where the backend hides them."""
+    return {
+        "stack": truth.stack.name, "host": truth.there, "unknown": truth.unknown,
+        "state": truth.stack.outputs("Engine"), "claim": claim_of(truth)[0], "faults": faults,
+        "pulumi": {
+            "locks": None if truth.locks is None else [asdict(lock) for lock in truth.locks],
+            "pending": [{"type": kind, "name": name} for kind, name in truth.pending()],
+            "runs": [asdict(run) for run in truth.runs], "orphans": [asdict(p) for p in truth.orphans],
+        },
+    }  # fmt: skip
+
+
+def lines_of(truth: Truth) -> Iterator[tuple[str, str]]:
+    engine, there = truth.stack.outputs("Engine"), truth.there
+    known = (
+        f"{engine['recipe']}, lock {short(engine.get('lock'))}" if engine.get("recipe") else "no engine in the state"
+    )
+    yield "stack", f"{truth.stack.name}: {known}"
+    yield from what_serves(truth)
     phases = engine.get("phases") or {}
-    if phases:
+    if there and phases:
         named = sorted(phases, key=lambda name: PHASES.index(name) if name in PHASES else len(PHASES))
         yield "start", ", ".join(f"{name} {phases[name]:.1f} s" for name in named)
     if engine.get("lastHealthy"):
         yield "gated", engine["lastHealthy"]["at"]
-    for job in there["jobs"]:
-        yield "job", f"{job} runs now"
+    yield from machine_lines(truth)
+    yield from pulumi_lines(truth)
 
 
-def faults_of(stack: Stack, there: dict[str, Any]) -> Iterator[str]:
-    """Where the machine and the state disagree, each with the command that mends it."""
-    mend = f"run `pulumi up --refresh --stack {stack.name}`"
-    engine = stack.outputs("Engine")
-    if there["machine"] is None:
-        yield f"the machine has no claim of this stack any more: {mend}"
+def what_serves(truth: Truth) -> Iterator[tuple[str, str]]:
+    """Engine and front, as the machine says; else as the state does, marked as that."""
+    engine, url, there = truth.stack.outputs("Engine"), truth.stack.outputs("Front").get("url"), truth.there
+    if there is None:
+        cannot = f"cannot tell ({one_line(truth.unknown)})" if truth.unknown else "no machine"
+        yield "engine", f"{cannot}; the state says {short(engine.get('serving'))} serves"
+        yield "front", f"{'cannot tell' if truth.unknown else 'no machine'}; the state says {url or 'no address'}"
         return
-    if there["result"] != "serving":
-        yield f"nothing serves: {there['why'] or 'no release was ever gated'}; {mend}"
-    elif there["serving"] != engine.get("lock"):
-        yield f"{short(there['serving'])} serves, the state says {short(engine.get('lock'))}: {mend}"
-    if there["front"] is None or not there["front"]["healthy"]:
-        yield f"the front does not answer: {mend}"
-    for operation in stack.pending():
-        name = operation["resource"]["urn"].rpartition("::")[2]
-        # Only a cut create outlives the next good `up`.
-        if operation["type"] == "creating":
-            mend = f"run `pulumi refresh --yes --clear-pending-creates --stack {stack.name}`"
-        yield f"an earlier run was cut while {operation['type']} {name}: {mend}"
+    health = there["health"] + (f" ({one_line(there['why'])})" if there["why"] else "")
+    other = there["serving"] != engine.get("lock") and truth.recipe_of(there["serving"])
+    serving = short(there["serving"]) + (f" ({other})" if other else "")
+    yield "engine", f"{health}, serving {serving}, {there.get('restarts', 0)} restarts"
+    for event in there.get("events") or []:
+        yield "event", f"{event['t']} {event['event']}: {one_line(event['text'])}"
+    front = there["front"] or {}
+    where = url or (f"port {front['port']}" if front.get("port") else "no address yet")
+    yield "front", f"{'healthy' if front.get('healthy') else 'not answering'}, {where}"
+
+
+def machine_lines(truth: Truth) -> Iterator[tuple[str, str]]:
+    """The claim where it is not simply ours, the jobs that run, and the last one where it did not end well."""
+    _, claim, strange = claim_of(truth)
+    if strange:
+        yield "claim", claim
+    for job in truth.jobs:
+        yield "job", f"{job} runs now: {DOES.get(job.rpartition('-')[2], 'unknown to this version')}"
+    last = (truth.there or {}).get("last_job")
+    if last and last["result"] not in ("serving", "prepared"):
+        cause = one_line((last["cause"] or {}).get("text") or "it says no cause")
+        yield "last job", f"{last['job']} ended {last['result']}: {cause}"
+
+
+def pulumi_lines(truth: Truth) -> Iterator[tuple[str, str]]:
+    """What Pulumi has under way or left behind."""
+    for lock in truth.locks or []:
+        yield "lock", held(lock)
+    for kind, name in truth.pending():
+        yield "pending", f"{kind} {name}"
+    for process in truth.orphans:
+        ours = process.command == "pulumi-resource-sluicegate"
+        ends = "it ends by itself" if ours else f"`kill {process.pid}` ends it"
+        yield "orphan", f"{process.command} (pid {process.pid}) of a run in this project that has ended: {ends}"

@@ -16,6 +16,11 @@ case "$1 $2" in
 "stack --show-name") [ -e "$FAKE/selected" ] || { echo "error: no stack selected" >&2; exit 1; }; cat "$FAKE/selected";;
 "stack export") [ -e "$FAKE/export" ] || { cat "$FAKE/error" >&2; exit 255; }; cat "$FAKE/export";;
 "stack output") [ -e "$FAKE/output" ] || { cat "$FAKE/error" >&2; exit 255; }; cat "$FAKE/output";;
+"config --json") [ ! -e "$FAKE/config" ] || cat "$FAKE/config";;
+"whoami --json") [ ! -e "$FAKE/whoami" ] || cat "$FAKE/whoami";;
+"stack ls") [ ! -e "$FAKE/stacks" ] || cat "$FAKE/stacks";;
+"cancel --yes") rm -f "$FAKE"/state/.pulumi/locks/*/*/*/*.json;;
+"refresh --yes") [ ! -e "$FAKE/refreshed" ] || mv "$FAKE/refreshed" "$FAKE/export";;
 esac
 """
 
