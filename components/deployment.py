@@ -66,7 +66,7 @@ class Deployment(pulumi.ComponentResource):
             EngineContainerArgs(
                 locked=locked, facts=adapter(locked.lock.engine.name).host_facts(locked.recipe), host=self.gpu.host,
                 machine_id=self.gpu.machine_id, gate_deadline_s=s.endpoint.gate_deadline_s, retry=s.endpoint.retry,
-                hold_s=s.endpoint.hold_s, needs=self.gpu.steps,
+                hold_s=s.endpoint.hold_s, needs=self.gpu.steps, hourly_price=self.gpu.hourly_price,
             ),
             child(self),
         )  # fmt: skip

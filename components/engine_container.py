@@ -24,8 +24,10 @@ class EngineContainerArgs:
     """How the host program is reached; Machine's output."""
     machine_id: pulumi.Input[str]
     """Machine's id: a new machine is a reason to deploy again."""
+    hourly_price: pulumi.Input[float | None] = None
+    """What the machine costs meanwhile, said when a change fails."""
     gate_deadline_s: float = 1200
-    """Seconds an engine may take from its start to its first token."""
+    """Seconds an engine may take from its start to its first token, where no earlier start of it says less."""
     retry: int = 0
     """Raised by one to try a lock again whose gate has failed."""
     hold_s: float = 120
@@ -54,6 +56,7 @@ class EngineContainer(pulumi.ComponentResource):
             "gpu": locked.lock.gpu.model_dump(), "model": locked.lock.served_name,
             "facts": json.dumps(args.facts, sort_keys=True), "lockFile": str(locked.lock_path.resolve()),
             "gateDeadlineS": args.gate_deadline_s, "retry": args.retry, "holdS": args.hold_s,
+            "hourlyPrice": args.hourly_price,
         }  # fmt: skip
         outputs = ["lock", "serving", "upstream", "phases", "lastHealthy", "record", "token"]
         hidden = ["facts", "lockFile"]

@@ -27,7 +27,7 @@ class Engine(Resource):
         "gpu": "object", "model": "string", "facts": "string", "lockFile": "string", "gateDeadlineS": "number",
         "retry": "integer", "holdS": "number",
     }  # fmt: skip
-    optional: dict[str, str] = {}
+    optional = {"hourlyPrice": "number"}
     outputs = {
         "lock": "string", "serving": "string", "upstream": "string", "phases": "object", "lastHealthy": "object",
         "record": "object", "token": "string",
@@ -45,7 +45,7 @@ class Engine(Resource):
         return faults
 
     def diff(self, old_inputs: Values, old_outputs: Values, new: Values) -> list[Change]:
-        # Deadlines, retries and where the lock file lies change nothing that serves.
+        # Deadlines, retries, the price and where the lock file lies change nothing that serves.
         return compare(old_inputs, new, ("pins", "argv", "env", "host", "machineId", "recipe", "model", "gpu"))
 
     def preview(self, run: Run, old_outputs: Values | None, new: Values) -> Values:

@@ -85,6 +85,8 @@ def failure_text(new: Values, done: Values, after: Values, gave_up: str | None) 
         lines.append(f"cause: {cause['kind']}")
     lines += [f"log: {one_line(line)}" for line in done["log_tail"][-MAX_LOG_LINES:]]
     lines.append(f"now: {end}" + (" as before" if serving else ""))
+    if price := new.get("hourlyPrice"):
+        lines.append(f"costs meanwhile: {price:g} an hour")
     if cause.get("mend"):
         lines.append(f"next: {one_line(cause['mend'])}")
     elif after["result"] == "unknown":

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import statistics
 import subprocess
 import tempfile
 import threading
@@ -24,6 +23,8 @@ from typing import Any
 from sluicegate.provider.host.completion import complete
 from sluicegate.provider.host.engine_http import Target, Unanswered, get
 from tests.stack.harness import Project
+from tools.bench_figures import figure, say
+from tools.bench_swap import cancel_to_revert, random_walk, swap_pause
 from tools.console import start
 from tools.paths import ROOT
 
@@ -44,14 +45,13 @@ def main(only: list[str]) -> None:
             "preview": lambda: preview_over_empty(p, Path(folder)),
             "start": lambda: start_to_url(p),
             "front": lambda: front_over_engine(p),
+            "swap": lambda: swap_pause(p),
+            "cancel": lambda: cancel_to_revert(p),
+            "walk": lambda: random_walk(p),
             "second_up": second_up,
         }
         for name in only or figures:
             figures[name]()
-
-
-def say(text: str) -> None:
-    print(text, flush=True)
 
 
 @contextmanager
@@ -184,12 +184,6 @@ def timed(work: Callable[[], object]) -> float:
     began = time.monotonic()
     work()
     return time.monotonic() - began
-
-
-def figure(name: str, values: list[float], unit: str, wanted: str | None = None) -> None:
-    low, mid, high = min(values), statistics.median(values), max(values)
-    aim = f"  (aim: {wanted})" if wanted else ""
-    say(f"  {name:<62} {mid:6.2f} {unit:<6} [{low:.2f} to {high:.2f}, n={len(values)}]{aim}")
 
 
 def _cpu() -> str:

@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import signal
 import stat
 import time
@@ -73,12 +74,23 @@ def sha256_of(path: Path, tick: Callable[[int], None] | None = None) -> str:
     return digest.hexdigest()
 
 
+# Tokens that nobody told us of, as engines and libraries print them: of the hub, of APIs, of an Authorization header.
+_TOKEN = re.compile(
+    r"\b(?:hf_|sk-|ghp_|nvapi-)[A-Za-z0-9_-]{8,}|(?i:\bBearer\s+)\S{8,}|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"
+)
+
+
+def masked(text: str) -> str:
+    """A log's text without what looks like a token or the login in a URL."""
+    return _TOKEN.sub("[secret]", text)
+
+
 def tail(path: Path, lines: int, limit: int = 1 << 16) -> list[str]:
-    """The last `lines` lines of a text file, looking at its last `limit` bytes at most."""
+    """The last `lines` lines of a log, masked, looking at its last `limit` bytes at most."""
     try:
         with path.open("rb") as f:
             f.seek(max(0, os.fstat(f.fileno()).st_size - limit))
-            return f.read().decode(errors="replace").splitlines()[-lines:]
+            return masked(f.read().decode(errors="replace")).splitlines()[-lines:]
     except FileNotFoundError:
         return []
 

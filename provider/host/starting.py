@@ -9,18 +9,23 @@ from pathlib import Path
 from typing import Any
 
 from .engine_http import Target, Unanswered
-from .files import now, read_json, tail, write_json
+from .files import masked, now, read_json, tail, write_json
 from .gate import GateFailed, Watch, open_gate
 from .jobs import Cancelled, Job
 from .places import short
 from .processes import Proc
 from .release import Release, command_of
 
+LEAST_DEADLINE_S = 60  # of a start whose last took seconds: a busy machine may be several times slower
+
 Pause = Callable[[float], None]
 
 
 def start(job: Job, release: Release, pause: Pause, deadline_s: float) -> Watch:
-    """Start the release's engine; what the gate is to watch. `pause` sleeps, and raises when asked to give up."""
+    """Start the release's engine; what the gate is to watch. `pause` sleeps, and raises when asked to give up.
+
+    A lock that has started here before gets three times what it took then, never more than `deadline_s`.
+    """
     spec = release.spec
     argv, env = command_of(release.places, release.digest, spec)
     job.emit("load", "note", text=f"starting {short(release.digest)}")
@@ -32,7 +37,14 @@ def start(job: Job, release: Release, pause: Pause, deadline_s: float) -> Watch:
         probe = {"socket": str(release.socket), "model": spec["model"]}
         probe |= {name: engine[name] for name in ("metrics", "prompts", "stall")}
     release.service.start(argv, env, float(engine["stop_s"]), [release.socket], probe)
-    return watch_of(job, release, pause, deadline_s)
+    before = _starts(release).get(release.digest)
+    return watch_of(job, release, pause, min(deadline_s, max(3 * before, LEAST_DEADLINE_S)) if before else deadline_s)
+
+
+def _starts(release: Release) -> dict[str, float]:
+    """Lock digest -> seconds that its last good start took on this machine."""
+    noted = read_json(release.places.home / "starts.json") or {}
+    return {digest: took for digest, took in noted.items() if isinstance(took, (int, float))}
 
 
 def watch_of(job: Job, release: Release, pause: Pause, deadline_s: float) -> Watch:
@@ -58,6 +70,8 @@ def gate(job: Job, release: Release, watch: Watch, give_up: Callable[[], bool] =
     first = open_gate(watch, Target(socket=release.socket, give_up=give_up), facts, spec["model"])
     job.phases["first_token"] = round(first.first_s or 0.0, 3)
     job.phases["load"] = round(watch.passed_at["port"] - began, 3)
+    starts = _starts(release) | {release.digest: round(time.monotonic() - began, 3)}
+    write_json(release.places.home / "starts.json", starts)
     write_json(release.folder / "gate.json", {"gate": watch.results, "phases": job.phases, "at": now()})
     job.emit("first_token", "end", text=f"gate passed: {len(watch.results)} checks")
 
@@ -109,9 +123,10 @@ def cause_of(error: Exception, release: Release) -> dict[str, Any]:
         return {"kind": "cancelled", "text": str(error), "transient": True}
     if not isinstance(error, GateFailed):
         return {"kind": "machine", "text": f"{type(error).__name__}: {error}", "transient": True}
-    lines = tail(release.service.log, 200)
+    text = masked(str(error))
+    lines = [*tail(release.service.log, 200), text]
     for pattern in release.spec["engine"]["patterns"]:
         if "cause" in pattern and any(re.search(pattern["match"], line) for line in lines):
             kind, transient, mend = pattern["cause"], bool(pattern.get("transient")), pattern.get("mend")
-            return {"kind": kind, "text": str(error), "transient": transient, "mend": mend}
-    return {"kind": "gate", "text": str(error), "transient": False}
+            return {"kind": kind, "text": text, "transient": transient, "mend": mend}
+    return {"kind": "gate", "text": text, "transient": False}

@@ -10,6 +10,7 @@ from .completion import ask
 from .engine_http import Target, Unanswered, get, work
 from .files import read_json, tail
 from .keyfile import key_fault
+from .machine import claimed
 from .places import Places
 from .public import note_of, refuses_strangers
 from .release import Release, current
@@ -33,7 +34,7 @@ def status(spec: dict[str, Any]) -> dict[str, Any]:
         "why": None,
         "jobs": running,
         "last_job": _last(places),
-        "machine": read_json(places.home / "machine.json"),
+        "machine": claimed(places),
         "engine_owner": (read_json(places.home / "engine-owner.json") or {}).get("token"),
         "front": _front(places, spec.get("key_sha256")),
     }

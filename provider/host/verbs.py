@@ -8,7 +8,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from .files import read_json
 from .places import Places
 
 
@@ -55,7 +54,9 @@ def _own(spec: dict[str, Any]) -> Any:
 
 
 def _claimed(spec: dict[str, Any]) -> Any:
-    return {"machine": read_json(Places.of(spec).home / "machine.json")}
+    from . import machine
+
+    return {"machine": machine.claimed(Places.of(spec))}
 
 
 def _deactivate(spec: dict[str, Any]) -> Any:

@@ -73,16 +73,6 @@ class FakeCloud:
     def connect(self, host: dict[str, Any]) -> FakeHost:
         return self.hosts[host["root"]]
 
-    def claim(self, inputs: dict[str, Any], token: str) -> dict[str, Any]:
-        there = self.hosts["/r"].ask("claim", {"token": token})
-        return {
-            "address": "127.0.0.1", "zone": "local", "hourlyPrice": inputs.get("price"), "adopted": there["adopted"],
-            "host": HOST,
-        }  # fmt: skip
-
-    def own(self, host: dict[str, Any], token: str) -> None:
-        self.connect(host).ask("own", {"token": token})
-
     def find(self, host: dict[str, Any]) -> Any:
         return self.connect(host).ask("claimed")["machine"]
 

@@ -8,14 +8,23 @@ import pytest
 
 from tests.stack.harness import Project
 
+# (cloud, runtime): every behaviour is shown for each; another place or runtime is one more line here.
+TARGETS = [("local", "process")]
+
+
+@pytest.fixture(scope="session", params=TARGETS, ids="+".join)
+def target(request: pytest.FixtureRequest) -> tuple[str, str]:
+    cloud, runtime = request.param
+    return cloud, runtime
+
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[Callable[..., Project]]:
+def project(tmp_path: Path, target: tuple[str, str]) -> Iterator[Callable[..., Project]]:
     """Make projects that are destroyed, with all they run, when the test ends."""
     made: list[Project] = []
 
     def make(recipe: str = "smollm2-135m/q4", root: Path | None = None, **config: Any) -> Project:
-        p = Project(tmp_path / f"p{len(made)}", **({"root": root} if root else {}))
+        p = Project(tmp_path / f"p{len(made)}", target=target, **({"root": root} if root else {}))
         made.append(p)
         return p.setup(recipe, **config)
 
@@ -25,9 +34,9 @@ def project(tmp_path: Path) -> Iterator[Callable[..., Project]]:
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+def served(tmp_path_factory: pytest.TempPathFactory, target: tuple[str, str]) -> Iterator[Project]:
     """One deployed stack for the tests of a module; each leaves it serving."""
-    p = Project(tmp_path_factory.mktemp("served"))
+    p = Project(tmp_path_factory.mktemp("served"), target=target)
     try:
         p.setup()
         p.up()

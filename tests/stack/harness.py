@@ -22,6 +22,7 @@ from typing import Any
 import requests
 import yaml
 
+from sluicegate.provider.clouds import local
 from sluicegate.recipes.files import locks_of, read_lock, read_recipe, recipe_folders, write_lock
 from sluicegate.recipes.locks import build_lock
 from sluicegate.recipes.pins import pins_of
@@ -52,6 +53,7 @@ class Project:
     name: str = field(default_factory=lambda: f"t{uuid.uuid4().hex[:8]}")
     env: dict[str, str] = field(default_factory=dict)
     root: Path = SHARED
+    target: tuple[str, str] = ("local", "process")  # cloud and runtime
 
     def setup(self, recipe: str = "smollm2-135m/q4", **config: Any) -> Project:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -67,7 +69,8 @@ class Project:
         (self.folder / "__main__.py").write_text(PROGRAM)
         (self.folder / ".models").symlink_to(ROOT / ".models")
         self.pulumi("stack", "init", self.name)
-        self.config = {"cloud": "local", "runtime": "process", "machine": {"root": str(self.root)}, **config}
+        cloud, runtime = self.target
+        self.config = {"cloud": cloud, "runtime": runtime, "machine": {"root": str(self.root)}, **config}
         self.use(recipe)
         return self
 
@@ -109,6 +112,11 @@ class Project:
         for key, value in config.items():
             old = self.config.get(key)
             self.config[key] = {**old, **value} if isinstance(old, dict) and isinstance(value, dict) else value
+        self.write()
+
+    def use_config(self, config: Mapping[str, Any]) -> None:
+        """Put back a whole config as it was."""
+        self.config = dict(config)
         self.write()
 
     def write(self) -> None:
@@ -184,6 +192,25 @@ class Project:
             marks.append(json.loads(note.read_text())["run"])
         return {pid: line for pid, line in _all_processes() if any(m in line for m in marks)}
 
+    def jobs(self) -> list[Path]:
+        """The folders of the host's jobs, oldest first."""
+        return sorted((self.home / "jobs").glob("*"))
+
+    def status(self) -> dict[str, Any]:
+        """What the host program says of this stack."""
+        run = json.loads((self.home / "machine.json").read_text())["run"]
+        host = local.connect({"root": str(self.root), "run": run, "stack": self.home.name})
+        return dict(host.ask("status"))
+
+    def settled(self) -> dict[str, Any]:
+        """Its status once no job runs any more."""
+        until("the host's jobs have ended", lambda: not self.status()["jobs"], 120)
+        return self.status()
+
+    def engines(self) -> list[int]:
+        """Pids of the engines that run for this stack."""
+        return [pid for pid, line in self.processes().items() if "llama_server.py" in line and "--check" not in line]
+
     def engine_pid(self) -> int:
         current = self.home / "current" / "engine" / "state.json"
         return int(json.loads(current.read_text())["child"]["pid"])
@@ -193,7 +220,11 @@ class Project:
         if self.env:
             self.pulumi("cancel", "--yes", "--stack", self.name, check=False)
             self.destroy(check=False)
-        for pid in self.processes():
+        # After two ^C the CLI ends without its language host, whose folder is the project's.
+        orphans = [
+            pid for pid, line in _all_processes() if "pulumi-language" in line and line.endswith(str(self.folder))
+        ]
+        for pid in (*self.processes(), *orphans):
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
