@@ -101,10 +101,10 @@ class Engine(Resource):
             run.say(f"a job of an earlier run is still at it: {job}")
             host.follow(run, job, tell)
         spec = _spec(new, old["token"])
-        done = host.run_job(run, "prepare", spec, tell)
+        done = _job(host, run, "prepare", spec, tell)
         if done["result"] == "prepared":
             phases = done["phases"]
-            done = host.run_job(run, "activate", spec, tell)
+            done = _job(host, run, "activate", spec, tell)
             done["phases"] = phases | done["phases"]
         if done["result"] != "serving":
             after = _after(new, old)
@@ -125,6 +125,15 @@ class Engine(Resource):
 
 class NothingServesError(FailedError):
     """The change failed and nothing answers now."""
+
+
+def _job(host: Host, run: Run, verb: str, spec: Values, tell: Teller) -> Values:
+    """A job's answer. One that was killed whole, and can answer for nothing, is asked for once more."""
+    done = host.run_job(run, verb, spec, tell)
+    if done["result"] == "down" and not run.gave_up():
+        run.warn(f"the `{verb}` job was killed; it is started once more")
+        done = host.run_job(run, verb, spec, tell)
+    return done
 
 
 def _host(values: Values) -> Host:

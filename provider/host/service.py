@@ -85,6 +85,10 @@ class Service:
     def exited(self) -> bool:
         return self.child() is None and not (self.supervisor() and (self.folder / "gated").exists())
 
+    def lost(self) -> bool:
+        """Whether the process went because its supervisor was killed: what that says is nothing against the process."""
+        return self.child() is None and self.supervisor() is None and self.state.get("child") is not None
+
     def exit_code(self) -> int | None:
         """The last exit code (negative: the signal); its supervisor is given a moment to note it."""
         end = time.monotonic() + 1

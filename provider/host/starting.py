@@ -18,6 +18,8 @@ from .release import Release, command_of
 
 LEAST_DEADLINE_S = 60  # of a start whose last took seconds: a busy machine may be several times slower
 
+SUPERVISOR_KILLED = "went with its supervisor, which was killed"
+
 Pause = Callable[[float], None]
 
 
@@ -51,7 +53,9 @@ def watch_of(job: Job, release: Release, pause: Pause, deadline_s: float) -> Wat
     log = _PhaseLog(job, release.service.log, release.spec["engine"])
 
     def exited() -> str | None:
-        return f"exited with code {release.service.exit_code()}" if release.service.exited() else None
+        if not release.service.exited():
+            return None
+        return SUPERVISOR_KILLED if release.service.lost() else f"exited with code {release.service.exit_code()}"
 
     def pause_and_tell(seconds: float) -> None:
         log.look()
@@ -124,6 +128,8 @@ def cause_of(error: Exception, release: Release) -> dict[str, Any]:
     if not isinstance(error, GateFailed):
         return {"kind": "machine", "text": f"{type(error).__name__}: {error}", "transient": True}
     text = masked(str(error))
+    if SUPERVISOR_KILLED in text:
+        return {"kind": "machine", "text": text, "transient": True}
     lines = [*tail(release.service.log, 200), text]
     for pattern in release.spec["engine"]["patterns"]:
         if "cause" in pattern and any(re.search(pattern["match"], line) for line in lines):

@@ -108,6 +108,18 @@ def test_an_update_that_only_gated_again_keeps_the_seconds_of_the_start(host: Fa
     assert ENGINE.create(run(), NEW)[1]["phases"] == {"image": 0.0, "load": 7.0}
 
 
+def test_a_job_that_was_killed_whole_is_asked_for_once_more(host: FakeHost) -> None:
+    killed = FAILED | {"result": "down", "cause": {"kind": "killed", "text": "it ended", "transient": True}}
+    answers = [killed, SERVING]
+    host.jobs["activate"] = lambda _run: answers.pop(0)
+    assert ENGINE.update(run(), "id", OLD, NEW)["serving"] == DIGEST
+    assert host.verbs().count("activate") == 2
+    host.jobs["activate"] = killed
+    with pytest.raises(FailedError, match="it ended"):
+        ENGINE.update(run(), "id", OLD, NEW)
+    assert host.verbs().count("activate") == 4
+
+
 def test_a_job_of_an_earlier_run_is_followed_first(host: FakeHost) -> None:
     host.answers["status"] = STATUS | {"jobs": ["j-activate"]}
     ENGINE.update(run(), "id", OLD, NEW)

@@ -79,7 +79,7 @@ def healthy(p: Project) -> str:
 
 def finish(p: Project, new: str) -> None:
     """The next `up` brings what was asked for, and after it there is nothing left to do or to warn of."""
-    p.up()
+    p.up("--refresh")
     assert healthy(p) == new == p.outputs()["lock"]
     again = p.up()
     assert "12 unchanged" in again.out

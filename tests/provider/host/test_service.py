@@ -21,7 +21,7 @@ from sluicegate.provider.host.engine_http import Target, Unanswered
 from sluicegate.provider.host.processes import Proc
 from sluicegate.provider.host.service import KEPT_EVENTS, Service, note_event
 from sluicegate.provider.host.supervise import LOG_BYTES
-from tests.provider.host.kit import DEADLINE_S, FACTS, METRICS, STUB, pids_with, until
+from tests.provider.host.kit import DEADLINE_S, FACTS, METRICS, STUB, kill, pids_with, until
 
 
 @pytest.fixture
@@ -290,3 +290,14 @@ def test_only_the_newest_events_are_kept(service: Service) -> None:
     for number in range(KEPT_EVENTS + 5):
         note_event(service.folder, "restart", str(number))
     assert [event["text"] for event in service.events()] == [str(n) for n in range(5, KEPT_EVENTS + 5)]
+
+
+def test_a_process_that_went_with_its_supervisor_is_told_from_one_that_exited(service: Service) -> None:
+    start(service)
+    assert not service.lost()
+    kill(service.supervisor())
+    until(lambda: service.child() is None, "the child's end")
+    assert service.lost()
+    start(service, "--exit-at-start", 3)
+    until(service.exited, "the exit")
+    assert not service.lost()
