@@ -124,7 +124,7 @@ def locked(
     end = time.monotonic() + wait_s
     while (fd := _lock(path)) is None:
         holder = read_json(path) or {}
-        if (until := holder.get("until")) and _uptime() > until and (proc := Proc.read(holder.get("process"))):
+        if (until := holder.get("until")) and uptime() > until and (proc := Proc.read(holder.get("process"))):
             proc.kill(signal.SIGKILL)
         elif time.monotonic() >= end:
             raise Busy(f"{path} is held by {holder.get('owner') or 'an unnamed process'}")
@@ -132,7 +132,7 @@ def locked(
         time.sleep(0.05)
     try:
         me = Proc.of(os.getpid())
-        said = {"owner": owner, "process": me and me.dump(), "until": limit_s and _uptime() + limit_s}
+        said = {"owner": owner, "process": me and me.dump(), "until": limit_s and uptime() + limit_s}
         os.ftruncate(fd, 0)
         os.pwrite(fd, json.dumps(said).encode(), 0)
         yield
@@ -140,7 +140,7 @@ def locked(
         os.close(fd)
 
 
-def _uptime() -> float:
+def uptime() -> float:
     """Seconds since boot: one clock for all processes, which nobody sets back."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 

@@ -17,9 +17,9 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,8 @@ from .places import Places
 from .processes import Proc
 from .self import detach
 
+STAMP = "%Y%m%dT%H%M%S.%f"
+MICROSECOND = timedelta(microseconds=1)
 KEEP = 20  # folders of ended jobs
 
 
@@ -87,10 +89,9 @@ class _Phase:
 
 
 def start(places: Places, verb: str, spec: dict[str, Any]) -> str:
-    """Write the job down and start it; returns its id, which sorts by time."""
-    job = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{verb}"
-    folder = places.jobs / job
-    folder.mkdir(parents=True, mode=0o700)
+    """Write the job down and start it; its id. Ids sort in the order of the starts, also by a clock set back."""
+    folder = _new_folder(places.jobs, verb)
+    job = folder.name
     (folder / "events.jsonl").touch(mode=0o600)
     process = Proc.of(detach(["job", str(folder)], folder / "stderr", json.dumps(spec).encode()).pid)
     # Written here and not by the job: it can be seen, and asked to give up, from the moment its id is known.
@@ -100,6 +101,21 @@ def start(places: Places, verb: str, spec: dict[str, Any]) -> str:
 
 
 Work = Callable[[Job, dict[str, Any]], dict[str, Any]]
+
+
+def _new_folder(jobs: Path, verb: str) -> Path:
+    jobs.mkdir(parents=True, exist_ok=True, mode=0o700)
+    at = datetime.now(UTC)
+    for last in sorted((f.name for f in jobs.iterdir() if f.name[:1].isdigit()), reverse=True)[:1]:
+        with suppress(ValueError):
+            at = max(at, datetime.strptime(last.partition("-")[0], STAMP).replace(tzinfo=UTC) + MICROSECOND)
+    while True:
+        try:
+            folder = jobs / f"{at:{STAMP}}-{verb}"
+            folder.mkdir(mode=0o700)
+            return folder
+        except FileExistsError:
+            at += MICROSECOND
 
 
 def run(folder: Path, verbs: dict[str, Work], after_kill: dict[str, Work]) -> int:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from contextlib import suppress
 from pathlib import Path
 
-from .files import Busy, locked, read_json, write_atomic, write_json
+from .files import Busy, locked, read_json, uptime, write_atomic, write_json
+from .processes import boot
 
 
 def write_key(folder: Path, key: str, overlap_s: float) -> None:
@@ -19,7 +19,7 @@ def write_key(folder: Path, key: str, overlap_s: float) -> None:
             return
         if old and old != key and overlap_s > 0:
             write_atomic(previous, old)
-            write_json(folder / "key.until", {"until": time.time() + overlap_s})
+            write_json(folder / "key.until", {"until": uptime() + overlap_s, "boot": boot()})
         else:
             # A matcher over a file that is absent would compare with nothing: "Bearer " alone must open no door.
             write_atomic(previous, key)
@@ -46,7 +46,9 @@ def retire_key(folder: Path) -> None:
         return
     # What cannot be done now (a rotation is at it, the disk is full) is tried again with the next call.
     with suppress(Busy, OSError), locked(folder / "key.lock", "retiring", 0):
-        until = (read_json(folder / "key.until") or {}).get("until")
-        if not isinstance(until, (int, float)) or time.time() >= until:
+        kept = read_json(folder / "key.until") or {}
+        until = kept.get("until")
+        # Time since boot, as a clock set back would keep the old key good for longer; a reboot ends it.
+        if not isinstance(until, (int, float)) or kept.get("boot") != boot() or uptime() >= until:
             write_atomic(folder / "key.previous", (folder / "key").read_text())
             (folder / "key.until").unlink(missing_ok=True)

@@ -27,7 +27,7 @@ class Proc:
     def of(cls, pid: int, corpse: bool = False) -> Proc | None:
         """The process that has this pid now; None when there is none or, without `corpse`, only a zombie is left."""
         stat = _stat(pid)
-        return cls(pid, stat.start, _boot()) if stat and (corpse or stat.state not in "ZX") else None
+        return cls(pid, stat.start, boot()) if stat and (corpse or stat.state not in "ZX") else None
 
     @classmethod
     def read(cls, value: Any) -> Proc | None:
@@ -65,7 +65,7 @@ class Proc:
     def kill_session(self) -> None:
         """KILL what is left of the session it opened; it need not live itself, children it left behind do harm too."""
         there = _stat(self.pid)
-        if self.boot != _boot() or (there and there.start != self.start):
+        if self.boot != boot() or (there and there.start != self.start):
             return  # the pid is somebody else's by now, and so is the session of that number
         end = time.monotonic() + 5
         while (left := _session(self.pid)) and time.monotonic() < end:
@@ -115,5 +115,6 @@ def _session(leader: int) -> list[int]:
     return [pid for pid, stat in stats if stat and stat.session == leader and stat.state not in "ZX"]
 
 
-def _boot() -> str:
+def boot() -> str:
+    """Which boot of the machine this is."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()[:8]

@@ -170,3 +170,14 @@ def test_jobs_do_not_inherit_passphrases_but_pips_settings(stack: Stack, monkeyp
         os.kill(process.pid, signal.SIGKILL)
     assert b"PIP_TESTS=1" in environ
     assert not [e for e in environ if b"the secret" in e]
+
+
+@pytest.mark.parametrize("kept", ["20991231T235959.999999-prepare", "2099-odd-activate", "notes"])
+def test_ids_sort_in_the_order_of_the_starts_also_by_a_clock_that_was_set_back(kept: str, stack: Stack) -> None:
+    (stack.places.jobs / kept).mkdir(parents=True)
+    first = stack.start("activate", stack.engine())
+    second = stack.start("activate", stack.engine())
+    assert first.name < second.name
+    assert kept == "notes" or kept[4:] == "-odd-activate" or kept < first.name
+    assert stack.wait(first)["cause"]["kind"] == stack.wait(second)["cause"]["kind"] == "not prepared"
+    assert stack.status()["last_job"]["job"] == second.name

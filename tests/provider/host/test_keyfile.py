@@ -65,3 +65,13 @@ def test_an_overlap_is_not_ended_while_a_rotation_is_at_it(tmp_path: Path) -> No
     with locked(tmp_path / "key.lock", "a rotation", 0):
         retire_key(tmp_path)
     assert keys(tmp_path) == ("two", "one")
+
+
+def test_a_reboot_ends_the_overlap(tmp_path: Path) -> None:
+    write_key(tmp_path, "old", 600)
+    write_key(tmp_path, "new", 600)
+    kept = read_json(tmp_path / "key.until")
+    assert kept
+    write_json(tmp_path / "key.until", kept | {"boot": "another"})
+    retire_key(tmp_path)
+    assert (tmp_path / "key.previous").read_text() == "new"
