@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 
-from . import race
+from . import race, recipe
 from .stack import STACK_HELP, CliError
 
 
@@ -57,12 +57,7 @@ def parser() -> argparse.ArgumentParser:
     command.set_defaults(run=from_file("ask"))
     command = add("env", 'shell lines for the OpenAI client: eval "$(sluicegate env)"')
     command.set_defaults(run=from_file("env"))
-    recipe = commands.add_parser("recipe", help="recipes and their locks", description="Recipes and their locks.")
-    command = add(
-        "pin", "lock a recipe and write its pins into the stack's config", recipe.add_subparsers(required=True)
-    )
-    command.add_argument("name", metavar="RECIPE", help="as smollm2-135m/q4")
-    command.set_defaults(run=from_file("recipe"))
+    recipe.add(commands)
     race.add(commands)
     return p
 

@@ -89,10 +89,10 @@ def _untagged(image: str) -> str:
     return name.rpartition(":")[0] if ":" in name.rpartition("/")[2] else name
 
 
-def check_all(folders: Sequence[Path]) -> list[Fault]:
-    """Every fault of every recipe and lock in these folders; an empty list when all fit."""
+def check_all(folders: Sequence[Path], names: Sequence[str] = ()) -> list[Fault]:
+    """Every fault of every recipe (or of those named) and its locks; an empty list when all fit."""
     faults: list[Fault] = []
-    for name in recipe_names(folders):
+    for name in names or recipe_names(folders):
         try:
             path = find_recipe(name, folders)
             recipe, sha256 = read_recipe(path)

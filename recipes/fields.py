@@ -45,7 +45,7 @@ Hex64 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 Reference = Annotated[str, AfterValidator(_ref)]
 SafePath = Annotated[str, AfterValidator(_path)]
-EngineName = Literal["vllm", "llamacpp"]
+EngineName = Literal["vllm", "sglang", "llamacpp", "openai"]
 
 M = TypeVar("M", bound=Plain)
 

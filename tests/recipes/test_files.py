@@ -63,7 +63,7 @@ def test_the_example_of_each_format_is_read() -> None:
         ("tokens: 7", "tokens: '7'", ("speculation.tokens", "7", "a valid integer")),
         ("tokens: 7", "tokens: 0", ("speculation.tokens", 0, "greater than or equal to 1")),
         ("count: 2", "count: true", ("gpu.count", True, "a valid integer")),
-        ("name: vllm", "name: tgi", ("engine.name", "tgi", "'vllm' or 'llamacpp'")),
+        ("name: vllm", "name: tgi", ("engine.name", "tgi", "'vllm', 'sglang', 'llamacpp' or 'openai'")),
         ("not_helping: fail", "not_helping: maybe", ("gate.not_helping", "maybe", "'fail' or 'warn'")),
         ("floor: 0.2", "floor: .nan", ("gate.acceptance_floor", None, "")),
         ("precision: fp8", "precission: fp8", ("model.precission", "fp8", "no such key")),
