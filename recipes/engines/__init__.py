@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..faults import Fault, RecipeError
@@ -11,7 +12,7 @@ from ..faults import Fault, RecipeError
 if TYPE_CHECKING:
     from ..model import Recipe, Sources
 
-NAMES = ("llamacpp", "vllm")
+NAMES = ("vllm", "sglang", "llamacpp", "openai")
 
 
 @dataclass(frozen=True)
@@ -19,21 +20,19 @@ class Adapter:
     """One engine.
 
     `compile` gives argv and env with placeholders, or raises RecipeError with all faults; `host_facts` plain JSON data.
+    `owned` and `owned_env` say of flags and variables what sets them instead of a recipe's `args` and `env`.
     """
 
     name: str
     compile: Callable[[Recipe, Sources], tuple[list[str], dict[str, str]]]
     host_facts: Callable[[Recipe], dict[str, Any]]
+    owned: Mapping[str, str]
+    owned_env: Mapping[str, str]
 
 
 def adapter(name: str) -> Adapter:
     """The adapter of an engine. Raises RecipeError for an engine there is no adapter for."""
-    if name == "llamacpp":
-        from . import llamacpp
-
-        return Adapter(name, llamacpp.compile, llamacpp.host_facts)
-    if name == "vllm":
-        from . import vllm
-
-        return Adapter(name, vllm.compile, vllm.host_facts)
-    raise RecipeError([Fault("engine.name", name, f"one of: {', '.join(NAMES)}", "edit the recipe")])
+    if name not in NAMES:
+        raise RecipeError([Fault("engine.name", name, f"one of: {', '.join(NAMES)}", "edit the recipe")])
+    found = import_module(f".{name}", __package__)  # only the one that is used is read
+    return Adapter(name, found.compile, found.host_facts, found.OWNED, found.OWNED_ENV)

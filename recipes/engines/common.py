@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..faults import Faults
@@ -19,11 +19,19 @@ PREDICTABLE = "Repeat this list exactly, twice:\n" + "\n".join(
 )
 PLAIN = "Say hello."  # the front asks the same, and an engine that caches prefixes answers it at once
 
+# Everything has been fetched and verified before the start: nothing may come from anywhere else.
+LOCAL_ONLY = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "DO_NOT_TRACK": "1",
+}
 
-def refuse_owned(faults: Faults, args: Iterable[str], owned: dict[str, str]) -> None:
-    """A fault for each further argument that is compiled from a field of the recipe or belongs to the host."""
+
+def refuse_owned(faults: Faults, args: Iterable[str], owned: dict[str, str], known: Sequence[str] = ()) -> None:
+    """A fault for each further argument, but the `known`, that a field of the recipe sets or that is the host's."""
     for index, arg in enumerate(args):
-        if not arg.startswith("-"):
+        if not arg.startswith("-") or arg in known:
             continue
         flag = arg.split("=", 1)[0].split(".", 1)[0].replace("_", "-")
         if flag in owned:
@@ -57,3 +65,12 @@ def phase(match: str, name: str) -> dict[str, Any]:
 def cause(match: str, text: str, mend: str, *, transient: bool = False) -> dict[str, Any]:
     """A log pattern that says why a start failed; `transient` causes may pass with a second try of the same lock."""
     return {"match": match, "cause": text, "transient": transient, "mend": mend}
+
+
+# No line of its own: this is how the gate words it. Last, as whatever the log says is more telling.
+KILLED = cause(
+    r"exited with code (-9|137)\b",
+    "the engine was killed from outside, most often by the kernel for want of memory",
+    "`sudo dmesg | grep -i 'out of memory'` on the machine tells; take one with more memory, or lower "
+    "serve.max_num_seqs in the recipe",
+)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 CONTEXT_STEP = 256
 NGRAM_SIZE = 12  # tokens of context that must repeat, where `--spec-ngram-size-n` does not say
 
-_OWNED = {
+OWNED = {
     "--model": "model.repo", "-m": "model.repo",
     "--alias": "serve.name", "-a": "serve.name",
     "--ctx-size": "serve.max_model_len", "-c": "serve.max_model_len",
@@ -28,7 +28,7 @@ _OWNED = {
     "--model-draft": "speculation.repo", "-md": "speculation.repo",
     "--hf-repo": "model.repo", "-hf": "model.repo", "--model-url": "model.repo", "-mu": "model.repo",
 }  # fmt: skip
-_OWNED_ENV = {"HF_TOKEN": "stack config, as a secret", "LLAMA_API_KEY": "the front checks keys"}
+OWNED_ENV = {"HF_TOKEN": "stack config, as a secret", "LLAMA_API_KEY": "the front checks keys"}
 _SPLIT = re.compile(r"-(\d{5})-of-\d{5}\.gguf")
 
 
@@ -38,8 +38,8 @@ def compile(recipe: Recipe, sources: Sources) -> tuple[list[str], dict[str, str]
     serve, speculation = recipe.serve, recipe.speculation
     if serve.max_model_len % CONTEXT_STEP:
         faults.add("serve.max_model_len", serve.max_model_len, f"a multiple of {CONTEXT_STEP} for llamacpp", MEND)
-    refuse_owned(faults, recipe.args, _OWNED)
-    refuse_env(faults, recipe.env, _OWNED_ENV)
+    refuse_owned(faults, recipe.args, OWNED)
+    refuse_env(faults, recipe.env, OWNED_ENV)
     argv = [
         "--model", "{weights}/" + _gguf(faults, sources.weights, "sources.weights"),
         "--alias", serve.name,

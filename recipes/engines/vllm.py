@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ..faults import Faults
-from .common import MEND, gate_facts, refuse_env, refuse_owned
+from .common import LOCAL_ONLY, MEND, gate_facts, refuse_env, refuse_owned
 
 if TYPE_CHECKING:
     from ..model import Recipe, Sources, Speculation
@@ -18,7 +18,7 @@ DFLASH2_TOKENS = 7
 SHUTDOWN_S = 30  # with vLLM's default of 0 an open stream is left hanging without an error
 
 _SPEC, _SOCKET, _KEY = "speculation", "the host's own socket", "the front checks keys"
-_OWNED = {
+OWNED = {
     "--model": "model.repo", "--revision": "model.revision", "--hf-token": "stack config, as a secret",
     "--tokenizer": "model.repo", "--tokenizer-revision": "model.revision",
     "--uds": _SOCKET, "--host": _SOCKET, "--port": _SOCKET, "--api-key": _KEY,
@@ -29,12 +29,7 @@ _OWNED = {
     "--spec-model": _SPEC, "--spec-tokens": _SPEC, "--config": "args, one by one", "--download-dir": "the lock's files",
     "--disable-log-stats": "never: the gate reads the metrics",
 }  # fmt: skip
-_ENV = {
-    # Everything has been fetched and verified before the start: nothing may come from anywhere else.
-    "HF_HUB_OFFLINE": "1",
-    "TRANSFORMERS_OFFLINE": "1",
-    "HF_HUB_DISABLE_TELEMETRY": "1",
-    "DO_NOT_TRACK": "1",
+_ENV = LOCAL_ONLY | {
     # Of vLLM's own variables only two, both among the few that its compile key ignores.
     "VLLM_NO_USAGE_STATS": "1",
     "VLLM_CACHE_ROOT": "{cache}/vllm",
@@ -44,13 +39,17 @@ _ENV = {
     "CUDA_CACHE_PATH": "{cache}/nv",
     "HF_HOME": "{cache}/hf",
 }
-_OWNED_ENV = dict.fromkeys(_ENV, "set for every vLLM start") | {
+OWNED_ENV = dict.fromkeys(_ENV, "set for every vLLM start") | {
     "HF_TOKEN": "stack config, as a secret",
     "VLLM_API_KEY": _KEY,
     "VLLM_PORT": _SOCKET,
     "VLLM_SERVER_DEV_MODE": "never: it opens routes that run code",
     "VLLM_KEEP_ALIVE_ON_ENGINE_DEATH": "never: a dead engine must exit to be restarted",
 }
+# A setting of the drafter's that is no field of a recipe: one word of `args`, as vLLM's command line has it too.
+EXTRA = re.compile(
+    r"--speculative-config\.(?!(?:method|model|revision|code_revision|num_speculative_tokens)=)(\w+)=(.*)"
+)
 _COMMIT = re.compile(r"--code[-_]revision=[0-9a-f]{40}")
 
 
@@ -59,8 +58,9 @@ def compile(recipe: Recipe, sources: Sources) -> tuple[list[str], dict[str, str]
     from ..model import Source
 
     faults, serve = Faults(), recipe.serve
-    refuse_owned(faults, recipe.args, _OWNED)
-    refuse_env(faults, recipe.env, _OWNED_ENV)
+    extra = [match for arg in recipe.args if recipe.speculation and (match := EXTRA.fullmatch(arg))]
+    refuse_owned(faults, recipe.args, OWNED, [match[0] for match in extra])
+    refuse_env(faults, recipe.env, OWNED_ENV)
     _remote_code(faults, recipe.args)
     argv = [
         "serve", "{weights}", "--uds", "{socket}",
@@ -74,13 +74,16 @@ def compile(recipe: Recipe, sources: Sources) -> tuple[list[str], dict[str, str]
         argv += ["--tokenizer", "{tokenizer}"]
     argv += ["--shutdown-timeout", str(SHUTDOWN_S), "--fingerprint-mode", "custom", "--fingerprint-value", "{lock}"]
     if recipe.speculation is not None:
-        argv += ["--speculative-config", _speculative(faults, recipe.speculation, sources)]
+        config = _speculative(faults, recipe.speculation, sources)
+        config |= {match[1]: _value(match[2]) for match in extra}
+        argv += ["--speculative-config", json.dumps(config, separators=(",", ":"))]
     faults.raise_any()
-    return argv + list(recipe.args), _ENV | recipe.env
+    taken = {match[0] for match in extra}
+    return argv + [arg for arg in recipe.args if arg not in taken], _ENV | recipe.env
 
 
-def _speculative(faults: Faults, speculation: Speculation, sources: Sources) -> str:
-    """The compact JSON of `--speculative-config`; places instead of repositories, so no revision can drift."""
+def _speculative(faults: Faults, speculation: Speculation, sources: Sources) -> dict[str, object]:
+    """The fields of `--speculative-config`; places instead of repositories, so no revision can drift."""
     config: dict[str, object] = {"method": speculation.method}
     if speculation.method == "mtp":
         # Unsaid, the head's config would be looked up again by the target's name, at `main`.
@@ -94,7 +97,15 @@ def _speculative(faults: Faults, speculation: Speculation, sources: Sources) -> 
     if dflash2 and speculation.tokens != DFLASH2_TOKENS:
         allowed = f"{DFLASH2_TOKENS} for a DFlash2 drafter: its block size minus 1"
         faults.add("speculation.tokens", speculation.tokens, allowed, MEND)
-    return json.dumps(config, separators=(",", ":"))
+    return config
+
+
+def _value(text: str) -> object:
+    try:
+        found: object = json.loads(text)
+    except ValueError:
+        return text
+    return found
 
 
 def _remote_code(faults: Faults, args: tuple[str, ...]) -> None:

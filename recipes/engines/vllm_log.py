@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .common import cause, phase
+from .common import KILLED, cause, phase
 
 _AGAIN = "run `pulumi up --refresh` again"
 _PIN = "check the recipe, then `sluicegate recipe pin` it again"
@@ -126,11 +126,5 @@ PATTERNS: list[dict[str, Any]] = [
           "vLLM does not know an argument of the recipe", "correct args in the recipe"),
     cause(r"Address already in use", "another engine still holds the socket", _AGAIN, transient=True),
     cause(r"EngineDeadError|Executor failed", "the engine died while serving", "see `sluicegate logs`", transient=True),
-    # No line of its own: this is how the gate words it. Last, as whatever the log says is more telling.
-    cause(
-        r"exited with code (-9|137)\b",
-        "the engine was killed from outside, most often by the kernel for want of memory",
-        "`sudo dmesg | grep -i 'out of memory'` on the machine tells; take one with more memory, or lower "
-        "serve.max_num_seqs in the recipe",
-    ),
+    KILLED,
 ]  # fmt: skip
