@@ -138,10 +138,12 @@ class Work:
 
 
 def work(target: Target, engine: dict[str, Any], budget_s: float = 5) -> Work:
-    """The engine's load now, by the names its facts give. Raises Unanswered."""
+    """The engine's load now, by the names its facts give. Raises Unanswered, also for an engine without counters."""
     names = engine["metrics"]
+    if not names or not names["running"]:
+        raise Unanswered("this engine counts no requests")
     seen = metrics(target, names["path"], budget_s)
-    running, waiting = (seen.get(names[k], 0) for k in ("running", "waiting"))
+    running, waiting = (seen.get(names[k] or "", 0) for k in ("running", "waiting"))
     load = f"{running:.0f} requests running, {waiting:.0f} waiting" if running or waiting else ""
     return Work(load, tuple(seen.get(name, 0) for name in names["moving"]))
 

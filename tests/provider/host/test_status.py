@@ -57,6 +57,14 @@ def test_an_engine_whose_counters_cannot_be_read_is_judged_by_a_completion(stack
     assert stack.status()["health"] == "healthy"
 
 
+@pytest.mark.parametrize("counters", [None, {"path": "/metrics", "running": None, "waiting": None, "moving": []}])
+def test_an_engine_without_counters_is_judged_by_a_completion(counters: object, stack: Stack) -> None:
+    first = stack.serve("--no-metrics", facts={"drain_s": 0.1, "metrics": counters})
+    assert stack.status()["health"] == "healthy"
+    second = stack.serve("--no-metrics", "--tokens", "9", facts={"drain_s": 0.1, "metrics": counters})
+    assert stack.status()["serving"] == second["digest"] != first["digest"]
+
+
 def test_an_engine_whose_process_has_ended_is_dead(stack: Stack) -> None:
     spec = stack.serve()
     engine(stack, spec["digest"]).stop()
