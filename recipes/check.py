@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from .engines import adapter
 from .faults import Fault, Faults, RecipeError
 from .files import find_recipe, lock_file, locks_of, pin_command, read_lock, read_recipe, recipe_names
-from .sources import FileRef, ImageRef, WheelRef, parse_ref
+from .sources import HUB_REPO, FileRef, ImageRef, WheelRef, parse_ref
 
 if TYPE_CHECKING:
-    from .model import Lock, Recipe
+    from .model import Lock, Recipe, Sources
 
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")  # a commit or its beginning; anything else is a branch or a tag
 
@@ -53,14 +53,59 @@ def lock_faults(name: str, recipe: Recipe, recipe_sha256: str, lock: Lock) -> li
     return faults.found
 
 
+def recipe_faults(recipe: Recipe) -> list[Fault]:
+    """What is wrong with a recipe by itself, beyond the form of its file: each with the edit that mends it."""
+    from .images import parse_image
+
+    faults, mend = Faults(), "edit the recipe, then pin it again"
+    wishes: dict[str, str | None] = {"model": recipe.model.repo}
+    wishes["tokenizer"] = recipe.tokenizer.repo if recipe.tokenizer else None
+    wishes["speculation"] = recipe.speculation.repo if recipe.speculation else None
+    for key, repo in wishes.items():
+        if repo and not repo.startswith(("pypi:", "file:")):
+            if repo == recipe.serve.name:
+                allowed = "a repository, ORG/NAME: this is the name it is served as"
+                faults.add(f"{key}.repo", repo, allowed, f"{mend}; give serve.name a name of its own")
+            elif not HUB_REPO.fullmatch(repo):
+                faults.add(f"{key}.repo", repo, "ORG/NAME of a hub, pypi:NAME or file:PATH", mend)
+    if recipe.engine.image is not None:
+        try:
+            parse_image(recipe.engine.image, "engine.image", mend)
+        except RecipeError as error:
+            faults.extend(error)
+    try:
+        adapter(recipe.engine.name).compile(recipe, _imagined(recipe))
+    except RecipeError as error:
+        faults.found += [fault for fault in error.faults if fault not in faults.found]
+    return faults.found
+
+
+def _imagined(recipe: Recipe) -> Sources:
+    """Sources in the form the real ones will have, for what can be said of a command line before there are any."""
+    from .model import LockFile, SameAs, Source, Sources
+
+    name = "model.gguf" if recipe.engine.name == "llamacpp" else "model.safetensors"
+    one = Source(ref=f"hf:none/none@{'0' * 40}", files=(LockFile(path=name, bytes=1, sha256="0" * 64),))
+    drafter = one if recipe.speculation and recipe.speculation.repo else None
+    return Sources(weights=one, tokenizer=one if recipe.tokenizer else SameAs(same_as="weights"), drafter=drafter)
+
+
 def _sources(faults: Faults, recipe: Recipe, lock: Lock, mend: str) -> None:
     """Each reference of the lock names what the recipe asked for, at the revision it asked for."""
+    from .model import SameAs
+
     engine, drafter = recipe.engine, lock.sources.drafter
     wished = f"pypi:{engine.package}" if engine.package else f"oci:{_untagged(engine.image or '')}"
     version = engine.version if engine.package else None
     _source(faults, "lock.engine.source", lock.engine.source, wished, version, mend)
     model, speculation = recipe.model, recipe.speculation
     _source(faults, "lock.sources.weights.ref", lock.sources.weights.ref, model.repo, model.revision, mend)
+    if (wish := recipe.tokenizer) is not None:
+        ref = lock.sources.tokenizer_ref()
+        _source(faults, "lock.sources.tokenizer.ref", ref, wish.repo, wish.revision, mend)
+    elif not isinstance(lock.sources.tokenizer, SameAs):
+        ref = lock.sources.tokenizer_ref()
+        faults.add("lock.sources.tokenizer.ref", ref, "the weights': the recipe has no tokenizer of its own", mend)
     repo = speculation.repo if speculation else None
     if repo and speculation and drafter:
         _source(faults, "lock.sources.drafter.ref", drafter.ref, repo, speculation.revision, mend)
@@ -99,6 +144,7 @@ def check_all(folders: Sequence[Path], names: Sequence[str] = ()) -> list[Fault]
         except RecipeError as error:
             faults += error.faults
             continue
+        faults += [Fault(f"{name} {f.key}", f.value, f.allowed, f.mend) for f in recipe_faults(recipe)]
         for lock_path in locks_of(path):
             try:
                 lock, digest = read_lock(lock_path)

@@ -33,6 +33,13 @@ class ModelWish(Plain):
     precision: Text
 
 
+class TokenizerWish(Plain):
+    """A tokenizer that is not the weights' own: its repository, and a revision to resolve."""
+
+    repo: Text
+    revision: Text | None = None
+
+
 class Speculation(Plain):
     """How tokens are drafted; `tokens` a step. `repo` is the drafter's, for the methods that have one."""
 
@@ -89,6 +96,7 @@ class Recipe(Plain):
 
     engine: EngineWish
     model: ModelWish
+    tokenizer: TokenizerWish | None = None
     speculation: Speculation | None = None
     serve: Serve
     args: tuple[Text, ...] = ()

