@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import Any
 
 from .engine_http import Target, Unanswered, work
@@ -52,10 +53,11 @@ def _swap(job: Job, spec: dict[str, Any], places: Places, new: Release, old: Rel
         job.emit("first_token", "fail", text=str(e))
         if watch:
             new.service.stop(2)
+        serving = _revert(job, spec, places, old)
         if not cause["transient"]:
             failed = {"lock": new.digest, "cause": cause, "retry": int(spec.get("retry", 0)), "at": now()}
-            write_json(places.failed(new.digest), failed)
-        serving = _revert(job, spec, places, old)
+            with suppress(OSError):  # on a full disk it is only found out once more
+                write_json(places.failed(new.digest), failed)
         return {
             "result": "reverted" if serving else "failed",
             "lock": new.digest,

@@ -53,7 +53,8 @@ class Job:
     ) -> None:
         """One event line: `event` is start, progress, end, note or fail; `done` and `total` are bytes."""
         line = {"t": now(), "job": self.id, "phase": phase, "event": event, "bytes": done, "total": total, "text": text}
-        _append(self.folder / "events.jsonl", line)
+        with suppress(OSError):  # a full disk costs a line of progress, never the change
+            _append(self.folder / "events.jsonl", line)
 
     def phase(self, name: str) -> _Phase:
         """Time a phase: start and end events, seconds summed in `phases`."""

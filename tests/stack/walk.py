@@ -33,6 +33,7 @@ class Walk:
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
+        self.p.env["PULUMI_DEBUG_COMMANDS"] = "true"  # for --event-log
         self.good = dict(self.p.config)
         self.key = self.p.outputs()["api_key"]
         self.keys = {self.key}
@@ -88,8 +89,9 @@ class Walk:
     # --- steps ---
 
     def _up(self, *words: str) -> None:
-        done = self.p.up(*words, check=False)
-        self.texts.append(done.text)
+        log = self.p.folder / "events.log"
+        done = self.p.up(*words, "--event-log", str(log), check=False)
+        self.texts += [done.text, log.read_text() if log.exists() else ""]
         state = self.p.resource("Engine")
         if done.code == 0:
             self.damaged = bool(state.get("initErrors"))
@@ -126,7 +128,7 @@ class Walk:
         self._up("--refresh")
 
     def preview(self) -> None:
-        for words in ((), ("--diff",), ("--json",), ("--refresh",)):
+        for words in ((), ("--diff",), ("--json", "--show-secrets"), ("--refresh",)):
             self.texts.append(self.p.pulumi("preview", *words, "--stack", self.p.name, check=False).text)
 
     def _kill(self, *marks: str) -> None:

@@ -346,3 +346,12 @@ class Stream:
 
 def metrics_of(stack: Stack) -> str:
     return get(Target(socket=stack.places.current_sock), "/metrics", DEADLINE_S)[1].decode()
+
+
+def test_a_failure_that_cannot_be_noted_down_is_taken_back_all_the_same(stack: Stack) -> None:
+    """As on a full disk: here a file lies where the folder of failed locks has to be."""
+    old = stack.serve()
+    (stack.places.home / "failed").write_text("")
+    done = stack.activate(stack.engine("--exit-at-start", "3"))
+    assert (done["result"], done["serving"]) == ("reverted", old["digest"])
+    assert stack.status()["health"] == "healthy"
