@@ -15,8 +15,6 @@ import pytest
 from tests.stack.faults import FAULTS, faulty, weights_of
 from tests.stack.harness import Project, Trickle, post, until
 
-SAME = {"Volume": "same", "Machine": "same", "Engine": "same", "Front": "same"}
-
 
 @dataclass(frozen=True)
 class Bad:
@@ -79,7 +77,6 @@ def test_on_a_stack_that_serves_it_costs_nothing_that_lasts(name: str, served: P
         engine = served.resource("Engine")
         assert engine["outputs"]["lock"] == before["lock"]
         assert engine["inputs"]["pins"] == before["pins"]
-        assert served.ops() == SAME | {"Engine": "update"}
 
         # The second try stops nothing, and says why.
         pid = served.engine_pid()

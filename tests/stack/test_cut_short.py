@@ -42,7 +42,8 @@ class Swap:
     numbers = count(257)
 
     def __init__(self, p: Project) -> None:
-        self.p, self.old = p, p.outputs()["lock"]
+        self.p, self.out = p, p.outputs()
+        self.old = self.out["lock"]
         args = {"args": ["--threads", "1", "--batch-size", str(next(Swap.numbers))]}
         self.new = p.use(p.vary("smollm2-135m/q4", "other", args))
         self.before = set(p.jobs())
@@ -68,22 +69,24 @@ class Swap:
         return self.up.communicate(timeout=120)[0]
 
 
-def healthy(p: Project) -> str:
+def healthy(swap: Swap) -> str:
     """The one engine serves, through the front too; its lock."""
-    there = p.settled()
+    there = swap.p.settled()
     assert there["health"] == "healthy", there
-    assert len(p.engines()) == 1
-    assert post(p.outputs()).status_code == 200
+    assert len(swap.p.engines()) == 1
+    assert post(swap.out).status_code == 200
     return str(there["serving"])
 
 
-def finish(p: Project, new: str) -> None:
-    """The next `up` brings what was asked for, and after it there is nothing left to do or to warn of."""
-    p.up("--refresh")
-    assert healthy(p) == new == p.outputs()["lock"]
-    again = p.up()
-    assert "12 unchanged" in again.out
-    assert "pending" not in again.text
+def finish(swap: Swap) -> None:
+    """The next `up` brings what was asked for, and leaves nothing to warn of."""
+    swap.p.up("--refresh")
+    assert healthy(swap) == swap.new
+    left = json.loads(swap.p.state())["deployment"]
+    assert not left.get("pending_operations")
+    (engine,) = (r for r in left["resources"] if r["type"] == "sluicegate:index:Engine")
+    assert engine["outputs"]["lock"] == swap.new
+    assert not engine.get("initErrors")
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -95,12 +98,13 @@ def test_an_interrupt_ends_with_the_old_release_or_the_new_and_the_state_says_wh
     swap.at(step)
     swap.up.send_signal(signal.SIGINT if how == "^C" else signal.SIGTERM)
     said = swap.end()
-    serving = healthy(served)
+    serving = healthy(swap)
     assert serving in (swap.old, swap.new)
-    assert served.resource("Engine")["outputs"]["lock"] == serving, said
-    assert not served.resource("Engine").get("initErrors")
+    engine = served.resource("Engine")
+    assert engine["outputs"]["lock"] == serving, said
+    assert not engine.get("initErrors")
     assert swap.up.returncode != 0 or serving == swap.new, said
-    finish(served, swap.new)
+    finish(swap)
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -111,8 +115,8 @@ def test_two_interrupts_leave_an_engine_that_serves_and_the_next_up_agrees(step:
     time.sleep(0.3)
     swap.up.send_signal(signal.SIGINT)
     swap.end()
-    assert healthy(served) in (swap.old, swap.new)
-    finish(served, swap.new)
+    assert healthy(swap) in (swap.old, swap.new)
+    finish(swap)
 
 
 def _tree(pid: int) -> Iterator[int]:
@@ -197,4 +201,4 @@ def test_a_kill_never_leaves_two_engines_or_none_without_saying_so(what: str, st
         assert "nothing serves" in said + seen.text
     elif what not in ("the CLI", "the provider"):
         assert served.resource("Engine")["outputs"]["lock"] == there["serving"], said
-    finish(served, swap.new)
+    finish(swap)
