@@ -36,3 +36,14 @@ def adapter(name: str) -> Adapter:
         raise RecipeError([Fault("engine.name", name, f"one of: {', '.join(NAMES)}", "edit the recipe")])
     found = import_module(f".{name}", __package__)  # only the one that is used is read
     return Adapter(name, found.compile, found.host_facts, found.OWNED, found.OWNED_ENV)
+
+
+def placeholder_sources(recipe: Recipe) -> Sources:
+    """Sources of zeros, so that a recipe's command line can be shown and checked before there is a lock."""
+    from ..model import LockFile, SameAs, Source, Sources
+
+    def zeros(name: str) -> Source:
+        return Source(ref=f"hf:unknown@{'0' * 40}", files=(LockFile(path=name, bytes=0, sha256="0" * 64),))
+
+    drafter = zeros("DRAFTER.gguf") if recipe.speculation and recipe.speculation.repo else None
+    return Sources(weights=zeros("WEIGHTS.gguf"), tokenizer=SameAs(same_as="weights"), drafter=drafter)
