@@ -26,6 +26,7 @@ WISHES = {
     "precision": "of the weights, as fp8 (read from the model's name)",
     "gpu": "TYPE, or as 2xH100-80GB (H100-80GB)",
 }
+MOST = 256 * 1024  # characters of a command line
 EPILOG = """examples:
   sluicegate recipe create qwen3.8-27b/mine --gpu H100-80GB -- \\
     docker run --gpus all -p 8000:8000 vllm/vllm-openai:v0.32.0 \\
@@ -103,6 +104,8 @@ def _draft(asked: argparse.Namespace, theirs: list[str]) -> Draft:
         raise CliError("--from and a command line after --: one of them")
     if asked.file:
         theirs = split(_text(asked.file))
+    if theirs[1:3] == ["recipe", "create"]:
+        return _published(asked, theirs[3:])
     if not theirs and not asked.model:
         raise CliError("what is to be served? --model, --from FILE, or the engine's command line after --")
     command = take_apart(theirs) if theirs else Command(asked.engine or "vllm")
@@ -116,11 +119,26 @@ def _draft(asked: argparse.Namespace, theirs: list[str]) -> Draft:
     return draft(asked.name, command, wishes)
 
 
+def _published(asked: argparse.Namespace, words: list[str]) -> Draft:
+    """The draft of a `… recipe create NAME …` that a page has, under the name and with the wishes given here."""
+    ours, theirs = _parted(words)
+    page = parser().parse_args(ours)
+    for option in ("name", "engine", *WISHES):
+        key = option.replace("-", "_")
+        setattr(page, key, getattr(asked, key) or getattr(page, key))
+    page.arg, page.env, page.file = page.arg + asked.arg, page.env + asked.env, None
+    return _draft(page, theirs)
+
+
 def _text(file: str) -> str:
     try:
-        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        with sys.stdin if file == "-" else open(file, encoding="utf-8") as source:
+            text = source.read(MOST + 1)
+    except (OSError, ValueError) as error:
         raise CliError(f"--from {file}: cannot be read as text: {error}") from error
+    if len(text) > MOST:
+        raise CliError(f"--from {file}: more than {MOST} characters are no command line")
+    return text
 
 
 def _write(path: Path, text: str) -> None:

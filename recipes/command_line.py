@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -76,9 +76,23 @@ def draft(name: str, command: Command, wishes: Mapping[str, str]) -> Draft:
         "gate": {"acceptance_floor": FLOOR, "not_helping": "fail"} if speculation and engine in _COUNTED else None,
     }
     data = {key: value for key, value in data.items() if value is not None}
+    for key, text in _texts(data):
+        if not text.isprintable():  # bytes that no locale could read among them
+            faults.add(key, text, "text without control characters", EDIT)
+    faults.raise_any()
     recipe = validate(Recipe, data, "", EDIT)
     adapter(engine).compile(recipe, placeholder_sources(recipe))
     return Draft(data, recipe, assumed, command.left_out + found.left_out)
+
+
+def _texts(value: object, key: str = "") -> Iterator[tuple[str, str]]:
+    """Every string of plain data, with its dotted key."""
+    if isinstance(value, str):
+        yield key, value
+    for name, part in value.items() if isinstance(value, dict) else ():
+        yield from _texts(part, f"{key}.{name}" if key else name)
+    for index, part in enumerate(value) if isinstance(value, list) else ():
+        yield from _texts(part, f"{key}[{index}]")
 
 
 def recipe_text(data: Mapping[str, Any]) -> str:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from ..faults import Faults
 
 if TYPE_CHECKING:
-    from ..model import Recipe
+    from ..model import Recipe, Speculation
 
+DFLASH2_TOKENS = 7
 MEND = "edit the recipe, then pin it again"
 
 # The answer to this has its next words in the prompt, so that any working drafter is mostly right: on SmolLM2-135M
@@ -43,6 +44,18 @@ def refuse_env(faults: Faults, env: Iterable[str], owned: dict[str, str]) -> Non
     for name in env:
         if name in owned:
             faults.add(f"env.{name}", name, f"one sluicegate does not set; this is {owned[name]}", MEND)
+
+
+def dflash2_depth(faults: Faults, speculation: Speculation) -> None:
+    """A fault for a depth that the DFlash2 drafter was not made for.
+
+    The checkpoint drafts blocks of 8, the first of which is the known token. Engines accept any other number, set the
+    block to it without comparing, and then draft worse (vllm-project/recipes#837).
+    """
+    dflash2 = speculation.method == "dflash" and "dflash2" in (speculation.repo or "").lower()
+    if dflash2 and speculation.tokens != DFLASH2_TOKENS:
+        allowed = f"{DFLASH2_TOKENS} for a DFlash2 drafter: its block size minus 1"
+        faults.add("speculation.tokens", speculation.tokens, allowed, MEND)
 
 
 def gate_facts(recipe: Recipe) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..faults import Faults
-from .common import LOCAL_ONLY, MEND, gate_facts, refuse_env, refuse_owned
+from .common import LOCAL_ONLY, MEND, dflash2_depth, gate_facts, refuse_env, refuse_owned
 
 if TYPE_CHECKING:
     from ..model import Recipe, Sources, Speculation
@@ -82,6 +82,7 @@ def compile(recipe: Recipe, sources: Sources) -> tuple[list[str], dict[str, str]
 
 def _speculative(faults: Faults, speculation: Speculation, sources: Sources) -> list[str]:
     """What drafts, and how many; SGLang counts the known token of a verify step too, so its number is one more."""
+    dflash2_depth(faults, speculation)
     words = ["--speculative-algorithm", ALGORITHMS[speculation.method]]
     if speculation.repo is not None:
         if sources.drafter is None:

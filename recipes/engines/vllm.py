@@ -7,14 +7,11 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ..faults import Faults
-from .common import LOCAL_ONLY, MEND, gate_facts, refuse_env, refuse_owned
+from .common import LOCAL_ONLY, MEND, dflash2_depth, gate_facts, refuse_env, refuse_owned
 
 if TYPE_CHECKING:
     from ..model import Recipe, Sources, Speculation
 
-# The DFlash2 checkpoint drafts blocks of 8, the first of which is the known token. vLLM accepts any other number,
-# sets the block to it without comparing, and then drafts worse (vllm-project/recipes#837).
-DFLASH2_TOKENS = 7
 SHUTDOWN_S = 30  # with vLLM's default of 0 an open stream is left hanging without an error
 
 _SPEC, _SOCKET, _KEY = "speculation", "the host's own socket", "the front checks keys"
@@ -93,10 +90,7 @@ def _speculative(faults: Faults, speculation: Speculation, sources: Sources) -> 
             faults.add("sources.drafter", None, "the drafter's files at one commit", MEND)
         config["model"] = "{drafter}"
     config["num_speculative_tokens"] = speculation.tokens
-    dflash2 = speculation.method == "dflash" and "dflash2" in (speculation.repo or "").lower()
-    if dflash2 and speculation.tokens != DFLASH2_TOKENS:
-        allowed = f"{DFLASH2_TOKENS} for a DFlash2 drafter: its block size minus 1"
-        faults.add("speculation.tokens", speculation.tokens, allowed, MEND)
+    dflash2_depth(faults, speculation)
     return config
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shlex
 import subprocess
 from argparse import ArgumentParser
 from pathlib import Path
@@ -68,6 +69,16 @@ def test_the_command_line_of_a_terminal_reaches_it_word_for_word(project: Path) 
     assert subprocess.run(["sluicegate", "recipe", "create"], capture_output=True, text=True).returncode == 2
 
 
+def test_the_published_command_may_be_a_file_or_stand_after_two_hyphens(project: Path) -> None:
+    page = [*("page", "recipe", "create"), *SEEDS]
+    (project / "page.txt").write_text(shlex.join(page))
+    assert create("m/n", "--from", "page.txt") == 0
+    assert create("m/o", "--revision", "017b9c7", "--arg", "--seed=1", "--", *page) == 0
+    one, other = (read_recipe(project / f"recipes/m/{name}.yaml")[0] for name in "no")
+    assert one.speculation == other.speculation
+    assert (one.model.revision, other.model.revision, other.args) == (None, "017b9c7", ("--seed=1",))
+
+
 @pytest.mark.parametrize("way", ["file", "input", "words"])
 def test_a_command_line_comes_from_a_file_the_input_or_after_two_hyphens(
     way: str, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -103,7 +114,11 @@ def test_a_recipe_that_is_there_is_written_over_only_when_told(project: Path) ->
     [
         (["m/n"], "what is to be served?"),
         (["m/n", "--from", "none.sh"], "--from none.sh: cannot be read"),
+        (["m/n", "--from", "/dev/zero"], "are no command line"),
         (["m/n", "--from", "x", *SERVE], "one of them"),
+        (["m/n", *SERVE, "--x=\udcff"], "args[0]"),
+        (["m/n", "-e", "A=\udcff", *SERVE], "env.A"),
+        (["m/n", *SERVE, "--x=a\nb"], "args[0]"),
         (["../n", *SERVE], "MODEL/NAME"),
         (["m/n", *SERVE, "--api-key", "sk-secret"], "pulumi config set --secret sluicegate:apiKey"),
         (["m/n", *SERVE, "--max-num-seqs"], "--max-num-seqs: found nothing; allowed: a value"),

@@ -175,6 +175,12 @@ HUB = {"ref": f"hf:a/b@{'0' * 40}", "files": [GGUF]}
             "args[0]",
             "speculation",
         ),
+        (
+            recipe_of(engine=SGLANG, gate={}, speculation=EXAMPLE["speculation"] | {"tokens": 8}),
+            {},
+            "speculation.tokens",
+            "7 for a DFlash2",
+        ),
         (recipe_of(engine=SGLANG), {}, "gate.acceptance_floor", "counts no drafted tokens"),
         (recipe_of(engine=SGLANG, gate={}, args=["--port", "1"]), {}, "args[0]", "the host's own port"),
         (recipe_of(engine=SGLANG, gate={}, args=["--trust-remote-code"]), {}, "args[0]", "none for sglang"),
