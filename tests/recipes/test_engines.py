@@ -1,4 +1,4 @@
-"""Engines: a locked recipe's exact command line, what is refused, and the facts the host is given.
+"""Engines: a locked recipe's exact command line, and what is refused.
 
 Whether an engine takes these command lines is not shown here: no golden case but the local ones runs in these tests.
 """
@@ -6,44 +6,20 @@ Whether an engine takes these command lines is not shown here: no golden case bu
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import pytest
 
-from sluicegate.recipes.engines import NAMES, adapter
+from sluicegate.recipes.engines import adapter
 from sluicegate.recipes.faults import RecipeError
 from sluicegate.recipes.fields import validate
 from sluicegate.recipes.files import find_recipe, read_recipe, recipe_names
 from sluicegate.recipes.model import Recipe, Sources
-from sluicegate.recipes.plain import load_yaml
-from tests.recipes.recipe_cases import EXAMPLES, GOLDEN, SHIPPED, ZEROS, golden
+from tests.recipes.engine_cases import EXAMPLE, GGUF, OPENAI, SGLANG, llamacpp, recipe_of, sources_of
+from tests.recipes.recipe_cases import GOLDEN, SHIPPED, golden
 
-EXAMPLE: Any = load_yaml((EXAMPLES / "recipe.yaml").read_bytes(), "recipe", "")
-SGLANG = {"name": "sglang", "version": "0.5.20", "image": "docker.io/lmsysorg/sglang:v0.5.20"}
-OPENAI = {"name": "openai", "version": "1", "image": "docker.io/a/b:v1"}
 DRAFT, NUMBER = "--speculative-draft-model-path", "--speculative-num-draft-tokens"
 STEPS, TOP = ["--speculative-num-steps"], ["--speculative-eagle-topk", "1"]
-GGUF = {"path": "a.gguf", "bytes": 1, "sha256": ZEROS}
-
-
-def recipe_of(**changed: Any) -> Recipe:
-    return validate(Recipe, EXAMPLE | changed, "", "mend")
-
-
-def sources_of(**changed: Any) -> Sources:
-    return validate(Sources, golden("fp8-dflash2")["sources"] | changed, "sources", "mend")
-
-
-def llamacpp(args: list[str] | None = None, tokens: int = 7, **changed: Any) -> Recipe:
-    base = {
-        "engine": {"name": "llamacpp", "version": "1", "package": "xllamacpp"},
-        "speculation": {"method": "ngram", "tokens": tokens},
-        "serve": {"name": "m", "max_model_len": 2048, "max_num_seqs": 2},
-        "args": args or [],
-        "env": {},
-    }
-    return recipe_of(**base | changed)
 
 
 @pytest.mark.parametrize("case", GOLDEN)
@@ -220,81 +196,3 @@ def test_remote_code_is_taken_with_its_own_commit() -> None:
 def test_an_engine_without_an_adapter_names_those_that_have_one() -> None:
     with pytest.raises(RecipeError, match="one of: vllm, sglang, llamacpp, openai"):
         adapter("tgi")
-
-
-RECIPES = {
-    "vllm": recipe_of(),
-    "sglang": recipe_of(engine=SGLANG),
-    "llamacpp": llamacpp(),
-    "openai": recipe_of(engine=OPENAI),
-}
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_host_facts_are_plain_data_with_the_same_keys_for_every_engine(name: str) -> None:
-    facts = adapter(name).host_facts(RECIPES[name])
-    assert json.loads(json.dumps(facts)) == facts
-    assert set(facts) == {
-        *(
-            "health",
-            "version",
-            "models",
-            "max_len_field",
-            "metrics",
-            "fingerprint",
-            "check",
-            "steady_s",
-            "drain_s",
-            "stop_s",
-        ),
-        *("patterns", "prompts", "max_model_len", "acceptance_floor", "not_helping", "speculation", "stall"),
-    }
-    assert set(facts["metrics"]) == {"path", "drafts", "draft_tokens", "accepted", "running", "waiting", "moving"}
-    assert (facts["metrics"]["accepted"] is not None) == facts["speculation"], "what is not counted cannot be judged"
-    for pattern in facts["patterns"]:
-        re.compile(pattern["match"])
-        assert set(pattern) in ({"match", "phase"}, {"match", "cause", "transient", "mend"})
-
-
-@pytest.mark.parametrize(
-    ("engine", "line", "said"),
-    [
-        # llama.cpp's lines are as xllamacpp 2026.10.11549 printed them when it was made to fail.
-        ("llamacpp", "0.00.007 I srv    load_model: loading model '/m.gguf'", "load"),
-        ("llamacpp", "0.01.063 I srv          init: model loaded", "first_token"),
-        ("llamacpp", "0.00.007 E srv    load_model: failed to load model, '/m.gguf'", "the model file is missing"),
-        (
-            "llamacpp",
-            "E ggml_backend_cpu_buffer_type_alloc_buffer: failed to allocate buffer of size 9",
-            "too little memory",
-        ),
-        ("llamacpp", "E srv start: couldn't bind HTTP server socket, hostname: /x.sock, port: 0", "socket is taken"),
-        ("llamacpp", "llama-server: error: unrecognized arguments: --x", "does not take this command line"),
-        # vLLM's are from its source and its own output.
-        ("vllm", "INFO Loading weights took 12.3 seconds", "compile"),
-        ("vllm", "ValueError: No available memory for the cache blocks.", "no memory for the KV cache"),
-        ("vllm", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate", "out of GPU memory"),
-        ("vllm", "ValueError: User-specified max_model_len (9) is greater than the derived max_model_len", "made for"),
-        ("vllm", "ValueError: Model Runner V1 does not support: DFlash candidate-head drafts", "needs CUDA and Triton"),
-        ("vllm", "vllm: error: unrecognized arguments: --disable-log-requests", "does not know an argument"),
-        ("vllm", "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=13.0", "driver is too old"),
-        ("vllm", "EngineDeadError: EngineCore encountered an issue", "died while serving"),
-        # SGLang's are from its source.
-        ("sglang", "Load weight begin. avail mem=78.21 GB", "load"),
-        ("sglang", "Memory pool end. avail mem=9.10 GB", "graphs"),
-        ("sglang", "The server is fired up and ready to roll!", "first_token"),
-        ("sglang", "Not enough memory. Please try to increase --mem-fraction-static.", "no memory for the KV cache"),
-        ("sglang", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate", "out of GPU memory"),
-        (
-            "sglang",
-            "Warning: User-specified context_length (9) is greater than the derived context_length (8). This may",
-            "above what the model was made for",
-        ),
-        ("sglang", "launch_server.py: error: unrecognized arguments: --x", "does not know an argument"),
-        ("openai", "port: the engine exited with code 137", "killed from outside"),
-    ],
-)
-def test_a_log_line_is_read_as_its_phase_or_cause(engine: str, line: str, said: str) -> None:
-    patterns = adapter(engine).host_facts(RECIPES[engine])["patterns"]
-    hit = next(pattern for pattern in patterns if re.search(pattern["match"], line))
-    assert said in hit.get("phase", hit.get("cause"))
