@@ -125,7 +125,7 @@ def _run(caddy: Path, places: Places, words: list[str], what: str) -> None:
 def _start(service: Service, caddy: Path, places: Places, url: str) -> None:
     service.log.unlink(missing_ok=True)
     argv = [str(caddy), "run", "--adapter", "caddyfile", "--config", str(places.front / "Caddyfile")]
-    service.start(argv, _environment(places), STOP_S, [_admin(places)])
+    service.start(argv, _environment(places), STOP_S, [_admin(places)], units=places.units)
     end = time.monotonic() + 15
     while time.monotonic() < end and not service.exited():
         # Our own Caddy and nobody else's, and only once it listens: it answers when its configuration is in force.

@@ -47,7 +47,7 @@ def claim(spec: dict[str, Any]) -> dict[str, Any]:
 
 def _take(root: Path, stack: str, spec: dict[str, Any]) -> Places:
     """Write the claim down; its places."""
-    places = Places(root, run_folder(root, stack), stack)
+    places = Places(root, run_folder(root, stack, bool(spec.get("units"))), stack)
     with _alone(places, spec["stack_id"]):
         there = claimed(places)
         if there and there["stack_id"] != spec["stack_id"]:
@@ -109,6 +109,8 @@ def release_claim(places: Places, token: str) -> bool:
     Service(places.front).stop()
     for service in services(places):
         service.stop()
+    if places.units:
+        places.units.sweep(places.home)  # of a folder that was swept away nobody else knows
     shutil.rmtree(places.home, ignore_errors=True)
     shutil.rmtree(places.run, ignore_errors=True)
     (places.root / "stacks" / f"{places.stack}.lock").unlink(missing_ok=True)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .units import Units
+
 
 def default_root() -> Path:
     """`/var/lib/sluicegate` as root, else the user's data folder."""
@@ -19,9 +21,14 @@ def default_root() -> Path:
     return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "sluicegate"
 
 
-def run_folder(root: Path, stack: str) -> Path:
-    """A short folder for sockets: a Unix socket path has 107 characters at most, and roots can be deep."""
+def run_folder(root: Path, stack: str, units: bool = False) -> Path:
+    """A short folder for sockets: a Unix socket path has 107 characters at most, and roots can be deep.
+
+    With `units` and as root it lies in /run: the folder of a login goes with that login, and is not there at boot.
+    """
     base = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
+    if units and os.geteuid() == 0:
+        base = "/run"
     if len(base) > 50 or not Path(base).is_dir():
         base = "/tmp"
     short = hashlib.sha256(f"{root.resolve()}\0{stack}".encode()).hexdigest()[:10]
@@ -44,16 +51,21 @@ def short(digest: str) -> str:
 
 @dataclass(frozen=True)
 class Places:
-    """The folders of one stack on one machine. `run` was chosen when the machine was claimed and is kept."""
+    """The folders of one stack on one machine. `run` was chosen when the machine was claimed and is kept.
+
+    With `units` supervisors are units of systemd, else detached processes.
+    """
 
     root: Path
     run: Path
     stack: str
+    units: Units | None = None
 
     @classmethod
     def of(cls, spec: dict[str, Any]) -> Places:
         p = spec["places"]
-        return cls(Path(p["root"]), Path(p["run"]), stack_name(p["stack"]))
+        stack = stack_name(p["stack"])
+        return cls(Path(p["root"]), Path(p["run"]), stack, Units.asked(p.get("units"), stack))
 
     @property
     def home(self) -> Path:
@@ -91,13 +103,17 @@ class Places:
         return self.root / "compile" / short(digest)
 
     def make_run(self) -> None:
-        """Make the socket folder, private, and refuse one that somebody else made first."""
-        for folder in (self.run.parent, self.run):
-            # The parent is shared by this user's stacks: the last of another's may just be taking it away.
-            for _ in range(10):
-                with suppress(FileNotFoundError):
-                    folder.mkdir(mode=0o700, exist_ok=True)
-                    break
-                self.run.parent.mkdir(mode=0o700, exist_ok=True)
-            if folder.stat().st_uid != os.geteuid() or folder.is_symlink():
-                raise PermissionError(f"{folder} belongs to another user; remove it or set XDG_RUNTIME_DIR")
+        private_folder(self.run)
+
+
+def private_folder(run: Path) -> None:
+    """Make the socket folder, private, and refuse one that somebody else made first."""
+    for folder in (run.parent, run):
+        # The parent is shared by this user's stacks: the last of another's may just be taking it away.
+        for _ in range(10):
+            with suppress(FileNotFoundError):
+                folder.mkdir(mode=0o700, exist_ok=True)
+                break
+            run.parent.mkdir(mode=0o700, exist_ok=True)
+        if folder.stat().st_uid != os.geteuid() or folder.is_symlink():
+            raise PermissionError(f"{folder} belongs to another user; remove it or set XDG_RUNTIME_DIR")

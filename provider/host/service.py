@@ -2,6 +2,7 @@
 
 A service is a folder: `service.json` says what to run, `log` holds what it printed, `supervisor.json` who owns it and
 `state.json` what its owner knows of it. The owner is a `supervise` process (supervise.py); only it acts on the child.
+It is detached, or a unit of systemd (units.py), which `service.json` says.
 """
 
 from __future__ import annotations
@@ -9,16 +10,19 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .files import now, read_json, tail, write_json
-from .processes import Proc, commands
+from .processes import Proc, boot, commands
 from .self import detach
+from .units import Units
 
 KEPT_EVENTS = 20
+ASK_S = 0.2  # between two looks at a unit that is to come up
 
 
 @dataclass(frozen=True)
@@ -50,28 +54,54 @@ class Service:
         stop_s: float,
         sockets: list[Path],
         probe: dict[str, Any] | None = None,
+        units: Units | None = None,
+        links: tuple[Path, Path] | None = None,
     ) -> None:
-        """Write what to run and start its supervisor, detached. Raises RuntimeError when one runs already.
+        """Write what to run and start its supervisor. Raises RuntimeError when one runs already, or does not start.
 
-        `probe` has what its stall probe must know (stall.py); without it nothing but an exit brings a restart.
+        `probe` has what its stall probe must know (stall.py); without it nothing but an exit brings a restart. With
+        `units` the supervisor is a unit, else a detached process. `links` are the one that names the release which
+        serves, and the front's to its socket (the first of `sockets`): that one is made again after a reboot.
         """
         if self.supervisor() or self.child():
             raise RuntimeError(f"{self.folder} runs already")
-        self._end_leftovers()
+        self._remove_unit(read_json(self.folder / "service.json") or {})
+        self.end_leftovers()
         self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / "gated").unlink(missing_ok=True)
-        (self.folder / "state.json").unlink(missing_ok=True)
+        for name in ("gated", "state.json", "supervisor.json"):
+            (self.folder / name).unlink(missing_ok=True)
         spec = {"argv": argv, "env": env, "stop_s": stop_s, "sockets": [str(s) for s in sockets], "probe": probe}
+        spec |= {"unit": units and units.dump(), "links": links and [str(p) for p in links], "boot": boot()}
         write_json(self.folder / "service.json", spec)
+        ended = self._begin_unit(units, stop_s) if units else self._detach()
+        while not self.state:
+            if (why := ended()) and not self.state:
+                said = tail(self.folder / "supervisor.log", 1) or [why]
+                self._remove_unit(spec)  # systemd would try it again and again
+                raise RuntimeError(f"the supervisor of {self.folder} does not start: {said[0]}")
+            time.sleep(0.01)
+
+    def _detach(self) -> Callable[[], str | None]:
+        """Start the supervisor as a process of its own; what says why it has ended, or None while it runs."""
         process = detach(["supervise", str(self.folder)], self.folder / "supervisor.log")
         # Written here and not by the supervisor: whoever stops the service now must not find it without an owner.
         if owner := Proc.of(process.pid):
             write_json(self.folder / "supervisor.json", owner.dump())
-        while not self.state:
-            if process.poll() is not None:
-                said = tail(self.folder / "supervisor.log", 1) or [f"it ended with code {process.returncode}"]
-                raise RuntimeError(f"the supervisor of {self.folder} does not start: {said[0]}")
-            time.sleep(0.01)
+        return lambda: None if process.poll() is None else f"it ended with code {process.returncode}"
+
+    def _begin_unit(self, units: Units, stop_s: float) -> Callable[[], str | None]:
+        """The same as a unit. Its owner is systemd from the first moment, so here the supervisor notes itself."""
+        units.start(self.folder, stop_s)
+        asked = time.monotonic()
+
+        def ended() -> str | None:
+            nonlocal asked
+            if time.monotonic() - asked < ASK_S:
+                return None
+            asked = time.monotonic()
+            return units.ended(self.folder)
+
+        return ended
 
     def keep(self) -> None:
         """From now on an exit is a fault to be mended by a restart. Raises RuntimeError when it has exited already.
@@ -102,19 +132,26 @@ class Service:
         note = self.folder / "service.json"
         spec = read_json(note) or {}
         (self.folder / "gated").unlink(missing_ok=True)
+        if units := Units.read(spec.get("unit")):
+            units.begin_stop(self.folder)
         for owner in {*supervisors_of(self.folder), *filter(None, [self.supervisor()])}:
             owner.kill(signal.SIGTERM)
             if not owner.gone_within(float(spec.get("stop_s", 10)) if patience_s is None else patience_s):
-                self._end_leftovers()
+                self.end_leftovers()
                 if not owner.gone_within(5):
                     owner.kill_session()
-        self._end_leftovers()
+        self.end_leftovers()
+        self._remove_unit(spec)
         # A starter that was killed may have one on its way that is noted nowhere: without its order it ends by itself.
         note.unlink(missing_ok=True)
         for socket in spec.get("sockets", []):
             Path(socket).unlink(missing_ok=True)
 
-    def _end_leftovers(self) -> None:
+    def _remove_unit(self, spec: dict[str, Any]) -> None:
+        if units := Units.read(spec.get("unit")):
+            units.remove(self.folder, float(spec["stop_s"]))
+
+    def end_leftovers(self) -> None:
         """What the child left behind when its owner was killed, or would not end: it may hold the GPU's memory."""
         if child := Proc.read(self.state.get("child")):
             child.kill_session()

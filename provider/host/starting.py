@@ -38,7 +38,9 @@ def start(job: Job, release: Release, pause: Pause, deadline_s: float) -> Watch:
     if engine.get("stall"):
         probe = {"socket": str(release.socket), "model": spec["model"]}
         probe |= {name: engine[name] for name in ("metrics", "prompts", "stall")}
-    release.service.start(argv, env, float(engine["stop_s"]), [release.socket], probe)
+    places, sockets = release.places, [release.socket]
+    links = (places.current, places.current_sock)
+    release.service.start(argv, env, float(engine["stop_s"]), sockets, probe, places.units, links)
     before = _starts(release).get(release.digest)
     return watch_of(job, release, pause, min(deadline_s, max(3 * before, LEAST_DEADLINE_S)) if before else deadline_s)
 

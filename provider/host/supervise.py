@@ -39,6 +39,13 @@ def supervise(folder: Path, tick: Callable[[], None]) -> int:
     mine, spec = _which(folder / "service.json"), read_json(folder / "service.json")
     if mine is None or spec is None:
         return 0  # it was stopped before it began
+    restarts = failures = 0
+    if spec.get("unit"):
+        from .resume import resume  # here: only systemd starts what is not the first
+
+        if (before := resume(folder, spec)) is None:
+            return 0
+        restarts = before
 
     def watch() -> None:
         """Without its order, or with another's in its place, it was stopped, or nobody could find it to stop it."""
@@ -52,7 +59,6 @@ def supervise(folder: Path, tick: Callable[[], None]) -> int:
         from .stall import watch_beside  # here: the front's supervisor has no need of it
 
         probe = watch_beside(facts, (folder / "gated").exists)
-    restarts = failures = 0
     while True:
         began = time.monotonic()
         if probe:

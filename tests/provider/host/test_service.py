@@ -1,4 +1,8 @@
-"""One long-lived process and its supervisor: real processes, restarted, rotated and ended."""
+"""One long-lived process and its supervisor: real processes, restarted, rotated and ended.
+
+Each behaviour is had of a supervisor that is a detached process, and of one that is a unit of a stand-in for systemd:
+see fake_systemctl.py for what that cannot prove.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +26,31 @@ from sluicegate.provider.host.engine_http import Target, Unanswered
 from sluicegate.provider.host.processes import Proc
 from sluicegate.provider.host.service import KEPT_EVENTS, Service, note_event
 from sluicegate.provider.host.supervise import LOG_BYTES
+from sluicegate.provider.host.units import Units
 from tests.provider.host.kit import DEADLINE_S, FACTS, METRICS, STUB, kill, pids_with, until
 
+SYSTEMCTL = Path(__file__).with_name("fake_systemctl.py")
 
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    service = Service(tmp_path / "engine")
+
+def units_in(folder: Path) -> Units:
+    """Units of the stand-in, which keeps them in this folder."""
+    folder.mkdir()
+    return Units("p.s", folder, (sys.executable, str(SYSTEMCTL), str(folder)))
+
+
+@dataclass(frozen=True)
+class ThisWay(Service):
+    """A service whose supervisor is a unit where there are units, else detached."""
+
+    units: Units | None = None
+
+    def start(self, *given: Any, **more: Any) -> None:
+        super().start(*given, **more, units=self.units)
+
+
+@pytest.fixture(params=["detached", "unit"])
+def service(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Service]:
+    service = ThisWay(tmp_path / "engine", units_in(tmp_path / "units") if request.param == "unit" else None)
     yield service
     service.stop(0)
     until(lambda: not pids_with(str(tmp_path)), "all processes gone", 10)
@@ -38,6 +62,14 @@ def start(service: Service, *flags: Any, stop_s: float = 20) -> Path:
     argv = [sys.executable, "-P", str(STUB), "--socket", str(socket), *map(str, flags)]
     service.start(argv, {"PATH": os.environ["PATH"]}, stop_s, [socket])
     return socket
+
+
+@pytest.fixture
+def detached(tmp_path: Path) -> Iterator[Service]:
+    service = Service(tmp_path / "engine")
+    yield service
+    service.stop(0)
+    until(lambda: not pids_with(str(tmp_path)), "all processes gone", 10)
 
 
 def child(service: Service) -> Proc:
@@ -159,19 +191,19 @@ def test_a_supervisor_that_is_told_to_end_ends_the_child_first(service: Service)
     assert service.exit_code() == -signal.SIGTERM
 
 
-def test_a_supervisor_that_is_killed_takes_the_child_along_and_the_state_is_true(service: Service) -> None:
-    socket = start(service, "--child")
+def test_a_supervisor_that_is_killed_takes_the_child_along_and_the_state_is_true(detached: Service) -> None:
+    socket = start(detached, "--child")
     until(lambda: len(pids_with(str(socket))) == 2, "the child's child")
-    proc, supervisor = child(service), service.supervisor()
-    service.keep()
+    proc, supervisor = child(detached), detached.supervisor()
+    detached.keep()
     assert supervisor
     supervisor.kill(signal.SIGKILL)
     assert proc.gone_within(30)
-    assert service.child() is service.supervisor() is None
-    assert service.exited()
-    # The child's own child knows nothing of that: whoever stops or starts the service next ends it.
+    assert detached.child() is detached.supervisor() is None
+    assert detached.exited()
+    # The child's own child knows nothing of that: whoever stops or starts the detached next ends it.
     assert pids_with(str(socket))
-    start(service)
+    start(detached)
     until(lambda: len(pids_with(str(socket))) == 1, "the child's child gone")
 
 
@@ -241,6 +273,14 @@ def test_passphrases_and_cloud_keys_of_the_starter_do_not_live_on_in_the_supervi
     assert b"the secret" not in Path(f"/proc/{supervisor.pid}/environ").read_bytes()
 
 
+def answers(target: Target) -> bool:
+    """Whether it serves: a socket that is there may not be listened to yet."""
+    try:
+        return complete(target, "stub", "hi", 8, DEADLINE_S).done
+    except Unanswered:
+        return False
+
+
 def probed(service: Service, *flags: Any, every_s: float = 0.2) -> Path:
     """The stub, kept, with a stall probe beside its supervisor; its socket."""
     socket = service.folder.parent / "s"
@@ -267,8 +307,7 @@ def test_an_engine_that_computes_nothing_is_started_again_and_the_event_kept(ser
         r"stalled: \d requests running, 0 waiting; 3 completions in a row failed, the last: ", event["text"]
     )
     assert service.state["restarts"] == 1
-    until(socket.is_socket, "the socket")
-    assert complete(Target(socket=socket), "stub", "hi", 8, DEADLINE_S).done
+    until(lambda: answers(Target(socket=socket)), "an answer")
     assert service.child() == again
 
 
