@@ -1,85 +1,106 @@
-"""`sluicegate recipe pin NAME`: make a recipe's lock where it has none, and write its pins into the stack's config."""
+"""`sluicegate recipe pin RECIPE`: lock a recipe as the world is now, and write its pins into the stack's config.
+
+`--lock DIGEST` takes a lock that is there and asks nobody: how what was tried on one stack goes to another.
+"""
 
 from __future__ import annotations
 
+import os
 import subprocess
-import tempfile
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from sluicegate.recipes.faults import RecipeError
-from sluicegate.recipes.files import find_recipe, locks_of, read_lock, read_recipe, recipe_folders
-from sluicegate.recipes.model import Recipe
+from sluicegate.recipes.files import find_recipe, recipe_folders, write_lock
+from sluicegate.recipes.pinning import promoted, resolved
 from sluicegate.recipes.pins import pins_of
-from sluicegate.recipes.relock import relock
+from sluicegate.recipes.resolve import Resolver
+from sluicegate.recipes.stackfile import edited, project_name, read_stack, recipe_and_pins, stack_file, write_whole
 
 from .stack import STACK_HELP, CliError, chosen, find_project, pulumi
 
-PACKAGES = ("pypi:", "file:")  # what this version resolves; `hf:` and `oci:` need their hub and registry
-
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("name", metavar="RECIPE", help="as smollm2-135m/q4")
+    parser.add_argument("name", nargs="?", metavar="RECIPE", help="as smollm2-135m/q4; may be left out with --lock")
     parser.add_argument("-s", "--stack", metavar="NAME", help=STACK_HELP)
+    parser.add_argument("--lock", metavar="DIGEST", help="take this lock (its digest, or 12 hex) and ask nobody")
+    parser.add_argument(
+        "--token-env", metavar="VAR",
+        help="the variable with the hub's token; else the stack's secret hfToken, HF_TOKEN, or that of `hf auth login`",
+    )  # fmt: skip
 
 
 def run(options: Namespace) -> int:
+    if not options.name and not options.lock:
+        raise CliError("which recipe? `sluicegate recipe list` names them")
     project = find_project()
     stack = chosen(project, options.stack)
     try:
-        path = lock_of(options.name, project)
-        pins = pins_of(*read_lock(path)).as_config()
+        return _pin(options, project, stack)
     except RecipeError as error:
-        raise CliError(str(error)) from error
-    old = old_pins(project, stack)
-    sets = [f"recipe={options.name}", *(f"pins.{key}={value}" for key, value in pins.items())]
-    words = [word for pair in sets for word in ("--plaintext", pair)]
-    pulumi(project, "config", "set-all", "--path", "--stack", stack, *words)
-    for stale in sorted(set(old) - set(pins)):
-        pulumi(project, "config", "rm", "--path", f"pins.{stale}", "--stack", stack)
-    for key in sorted({*old, *pins}):
-        if str(old.get(key)) != str(pins.get(key)):
-            print(f"  {key:<12}{old.get(key, 'none')}\n  {'':<9}-> {pins.get(key, 'none')}")
-    print(f"stack {stack} is pinned to {options.name}; next: pulumi preview --diff --stack {stack}")
+        count = len(error.faults)
+        raise CliError(str(error) if count == 1 else f"nothing was pinned, {count} faults\n{error}") from error
+    except subprocess.CalledProcessError as error:
+        raise CliError(f"pip could not fetch what {options.name} names (its words are above)") from error
+    except OSError as error:
+        raise CliError(f"cannot pin: {error.filename or stack_file(project, stack)}: {error.strerror}") from error
+
+
+def _pin(options: Namespace, project: Path, stack: str) -> int:
+    """Everything that can fail comes before the first write; a lock whose pins cannot be written goes again."""
+    prefix, file, folders = project_name(project), stack_file(project, stack), recipe_folders(project)
+    data, config = read_stack(project, stack)
+    if not file.exists():
+        pulumi(project, "config", "--stack", stack)  # a stack that has no config yet, or a mistyped name
+    if options.lock:
+        recipe, lock, digest = promoted(options.name, options.lock, folders)
+        new = False
+    else:
+        recipe = options.name
+        _own_files(recipe, project)
+        has_secret = f"{prefix}:hfToken" in (config.get("config") or {})
+        resolver = Resolver(project, lambda: token(options.token_env, project, stack, has_secret))
+        lock, digest, new = resolved(recipe, folders, resolver)
+    pins = pins_of(lock, digest).as_config()
+    after = edited(data, file.name, prefix, recipe, pins)
+    written = write_lock(project / "recipes", lock) if new else None
+    try:
+        if after != data:
+            write_whole(file, after)
+    except BaseException:
+        if written:
+            written.unlink(missing_ok=True)
+        raise
+    if written:
+        print(f"locked {recipe}: {written.relative_to(project)}")
+    show(recipe_and_pins(config, prefix)[1], pins)
+    state = "is pinned" if after != data else "was pinned already"
+    print(f"stack {stack} {state} to {recipe}; next: pulumi preview --diff --stack {stack}")
     return 0
 
 
-def lock_of(name: str, project: Path) -> Path:
-    """The lock made of the recipe as it stands; made now when there is none yet."""
-    folders = recipe_folders(project)
-    recipe_path = find_recipe(name, folders)
-    recipe, sha256 = read_recipe(recipe_path)
-    for path in locks_of(recipe_path):
-        if read_lock(path)[0].recipe_sha256 == sha256:
-            return path
-    _refuse_unresolvable(name, recipe)
-    if recipe_path.parent.parent.resolve() != (project / "recipes").resolve():
-        raise CliError(f"{name} has no lock and is not of this project: copy {recipe_path} to recipes/ and pin that")
-    print(f"locking {name}: hashing the packages it names")
-    with tempfile.TemporaryDirectory() as wheels:
-        try:
-            return relock(name, Path(wheels), recipe_path.parent.parent)
-        except subprocess.CalledProcessError as error:
-            raise CliError(f"pip could not fetch what {name} names (its words are above)") from error
-        except OSError as error:
-            raise CliError(f"cannot lock {name}: {error}") from error
+def show(old: dict[str, object], new: dict[str, object]) -> None:
+    """Each pin that moves, old -> new."""
+    for key in sorted({*old, *new}):
+        if str(old.get(key)) != str(new.get(key)):
+            print(f"  {key:<12}{old.get(key, 'none')}\n  {'':<9}-> {new.get(key, 'none')}")
 
 
-def _refuse_unresolvable(name: str, recipe: Recipe) -> None:
-    wishes = [recipe.model.repo, recipe.speculation.repo if recipe.speculation else None]
-    foreign = [w for w in wishes if w and not w.startswith(PACKAGES)]
-    if recipe.engine.package is None or foreign:
-        what = ", ".join(foreign) or str(recipe.engine.image)
-        raise CliError(
-            f"this version cannot pin {name}: it names {what}; it pins Python packages and project files only"
-        )
+def token(variable: str | None, project: Path, stack: str, has_secret: bool) -> str | None:
+    """The token that the machine will use, where the stack has one: whether its licence holds is seen now.
+
+    None leaves it to the hub's client, which knows HF_TOKEN and `hf auth login`.
+    """
+    if variable:
+        if not (value := os.environ.get(variable, "").strip()):
+            raise CliError(f"--token-env {variable}: there is nothing in that variable")
+        return value
+    return pulumi(project, "config", "get", "hfToken", "--stack", stack).strip() if has_secret else None
 
 
-def old_pins(project: Path, stack: str) -> dict[str, object]:
-    """The pins in the stack's config before, without asking Pulumi for secrets."""
-    import yaml
-
-    path = project / f"Pulumi.{stack.rpartition('/')[2]}.yaml"
-    config = (yaml.safe_load(path.read_bytes()) or {}).get("config") or {} if path.exists() else {}
-    found = [v for k, v in config.items() if k.endswith(":pins") and isinstance(v, dict)]
-    return dict(found[0]) if found else {}
+def _own_files(recipe: str, project: Path) -> None:
+    """A recipe of the library that names files of its project is of no use in another."""
+    path = find_recipe(recipe, recipe_folders(project))
+    foreign = path.parent.parent.resolve() != (project / "recipes").resolve()
+    if foreign and "file:" in path.read_text(encoding="utf-8", errors="replace"):
+        raise CliError(f"{recipe} names files and is not of this project: copy {path} to recipes/ and pin that")

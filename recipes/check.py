@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from .engines import adapter
 from .faults import Fault, Faults, RecipeError
-from .files import find_recipe, lock_file, locks_of, pin_command, read_lock, read_recipe, recipe_names
-from .sources import HUB_REPO, FileRef, ImageRef, WheelRef, parse_ref
+from .files import all_locks, find_recipe, lock_file, pin_command, read_lock, read_recipe, recipe_names
+from .sources import FileRef, ImageRef, WheelRef, parse_ref
+from .wishes import recipe_faults
 
 if TYPE_CHECKING:
-    from .model import Lock, Recipe, Sources
+    from .model import Lock, Recipe
 
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")  # a commit or its beginning; anything else is a branch or a tag
 
@@ -51,43 +52,6 @@ def lock_faults(name: str, recipe: Recipe, recipe_sha256: str, lock: Lock) -> li
         if lock.env.get(key) != env.get(key):
             faults.add(f"lock.env.{key}", lock.env.get(key), f"{env.get(key)}, as the recipe compiles", mend)
     return faults.found
-
-
-def recipe_faults(recipe: Recipe) -> list[Fault]:
-    """What is wrong with a recipe by itself, beyond the form of its file: each with the edit that mends it."""
-    from .images import parse_image
-
-    faults, mend = Faults(), "edit the recipe, then pin it again"
-    wishes: dict[str, str | None] = {"model": recipe.model.repo}
-    wishes["tokenizer"] = recipe.tokenizer.repo if recipe.tokenizer else None
-    wishes["speculation"] = recipe.speculation.repo if recipe.speculation else None
-    for key, repo in wishes.items():
-        if repo and not repo.startswith(("pypi:", "file:")):
-            if repo == recipe.serve.name:
-                allowed = "a repository, ORG/NAME: this is the name it is served as"
-                faults.add(f"{key}.repo", repo, allowed, f"{mend}; give serve.name a name of its own")
-            elif not HUB_REPO.fullmatch(repo):
-                faults.add(f"{key}.repo", repo, "ORG/NAME of a hub, pypi:NAME or file:PATH", mend)
-    if recipe.engine.image is not None:
-        try:
-            parse_image(recipe.engine.image, "engine.image", mend)
-        except RecipeError as error:
-            faults.extend(error)
-    try:
-        adapter(recipe.engine.name).compile(recipe, _imagined(recipe))
-    except RecipeError as error:
-        faults.found += [fault for fault in error.faults if fault not in faults.found]
-    return faults.found
-
-
-def _imagined(recipe: Recipe) -> Sources:
-    """Sources in the form the real ones will have, for what can be said of a command line before there are any."""
-    from .model import LockFile, SameAs, Source, Sources
-
-    name = "model.gguf" if recipe.engine.name == "llamacpp" else "model.safetensors"
-    one = Source(ref=f"hf:none/none@{'0' * 40}", files=(LockFile(path=name, bytes=1, sha256="0" * 64),))
-    drafter = one if recipe.speculation and recipe.speculation.repo else None
-    return Sources(weights=one, tokenizer=one if recipe.tokenizer else SameAs(same_as="weights"), drafter=drafter)
 
 
 def _sources(faults: Faults, recipe: Recipe, lock: Lock, mend: str) -> None:
@@ -135,24 +99,44 @@ def _untagged(image: str) -> str:
 
 
 def check_all(folders: Sequence[Path], names: Sequence[str] = ()) -> list[Fault]:
-    """Every fault of every recipe (or of those named) and its locks; an empty list when all fit."""
+    """Every fault of every recipe (or of those named) and its locks; an empty list when all fit.
+
+    A lock of an earlier state of its recipe is history, once there is one of today's: nothing deploys it.
+    """
     faults: list[Fault] = []
     for name in names or recipe_names(folders):
         try:
             path = find_recipe(name, folders)
             recipe, sha256 = read_recipe(path)
         except RecipeError as error:
-            faults += error.faults
+            faults += _of(name, error.faults)
             continue
-        faults += [Fault(f"{name} {f.key}", f.value, f.allowed, f.mend) for f in recipe_faults(recipe)]
-        for lock_path in locks_of(path):
+        faults += _of(name, recipe_faults(recipe))
+        locks = []
+        for lock_path in all_locks(name, folders):
             try:
                 lock, digest = read_lock(lock_path)
             except RecipeError as error:
-                faults += error.faults
+                faults += _of(f"{name} {lock_path.name}", error.faults)
                 continue
-            faults += lock_faults(name, recipe, sha256, lock)
-            if lock_file(name, digest, path.parent.parent) != lock_path:
+            locks.append(lock)
+            if lock_file(name, digest, lock_path.parents[2]) != lock_path:
                 mend = f"restore it from git, or {pin_command(name)}"
                 faults.append(Fault(f"{name} lock", lock_path.name, f"a file named by its own digest {digest}", mend))
-    return faults
+        todays = [lock for lock in locks if lock.recipe_sha256 == sha256]
+        for lock in todays or locks[-1:]:
+            faults += _of(name, lock_faults(name, recipe, sha256, lock))
+    return faults if names else faults + _strays(folders)
+
+
+def _of(name: str, faults: Sequence[Fault]) -> list[Fault]:
+    return [Fault(f"{name} {fault.key}", fault.value, fault.allowed, fault.mend) for fault in faults]
+
+
+def _strays(folders: Sequence[Path]) -> list[Fault]:
+    """Files among the locks that are none of any recipe: renamed, or left behind by a recipe that went."""
+    known = {path for name in recipe_names(folders) for path in all_locks(name, folders)}
+    found = sorted({path for folder in folders for path in folder.glob("*/locks/*.json")} - known)
+    allowed = "NAME-<12 hex>.json of a recipe there is"
+    mend = "restore its name or its recipe from git, or remove it"
+    return [Fault(f"{path.parent.parent.name}/locks", path.name, allowed, mend) for path in found]

@@ -78,6 +78,12 @@ def locks_of(recipe_path: Path) -> list[Path]:
     return sorted((recipe_path.parent / "locks").glob(f"{recipe_path.stem}-{'[0-9a-f]' * 12}.json"))
 
 
+def all_locks(recipe_name: str, folders: Sequence[Path]) -> list[Path]:
+    """Every lock of a recipe in all folders: a project may lock what the library ships."""
+    model, short = split_name(recipe_name)
+    return [path for folder in folders for path in locks_of(folder / model / f"{short}.yaml")]
+
+
 def find_lock(recipe_name: str, lock_digest: str, folders: Sequence[Path]) -> Path:
     """The lock's file by its digest (`sha256:<64 hex>`). Raises RecipeError naming the locks this recipe has."""
     model, short = split_name(recipe_name)

@@ -47,8 +47,10 @@ class HubRepo:
 class Hub(HubHttp):
     """What a pin asks a hub. Each (repository, revision) is asked for once: a branch cannot move within one pin."""
 
-    def __init__(self, token: str | None = None, sleep: Callable[[float], None] = time.sleep) -> None:
-        super().__init__(token, sleep)
+    def __init__(
+        self, token: str | None = None, endpoint: str | None = None, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        super().__init__(token, endpoint, sleep)
         self._known: dict[tuple[str, str | None], HubRepo] = {}
 
     def at(self, repo: str, revision: str | None, key: str) -> HubRepo:
@@ -69,7 +71,7 @@ class Hub(HubHttp):
             raise RecipeError([Fault(f"{key}.repo", repo, ALLOWED_REPO, "edit the recipe")])
         read = partial(self.api.model_info, repo, files_metadata=True, timeout=TIMEOUT_S)
         try:
-            info = self.ask(partial(read, revision=revision), repo, revision, key)
+            info = self.ask(partial(read, revision=revision or "main"), repo, revision, key)
         except RecipeError as error:
             if not (_PREFIX.fullmatch(revision or "") and error.faults[0].key.endswith(".revision")):
                 raise

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from .faults import Fault
-from .patience import LaterError, retry_after
+from .patience import LaterError, reason_of, retry_after
 
 if TYPE_CHECKING:
     from httpx2 import HTTPError
@@ -20,7 +20,7 @@ def later_of(error: HTTPError) -> LaterError | None:
     from huggingface_hub.errors import HfHubHTTPError
 
     if not isinstance(error, HfHubHTTPError):
-        return LaterError(f"not reachable ({type(error).__name__})", network=True)
+        return LaterError(f"not reachable ({reason_of(error)})", network=True)
     status, headers = error.response.status_code, error.response.headers
     if status != 429 and status < 500:
         return None

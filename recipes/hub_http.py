@@ -29,10 +29,12 @@ T = TypeVar("T")
 
 
 class HubHttp:
-    """The hub that HF_ENDPOINT names. `token` None: the one of HF_TOKEN or `hf auth login`, as every tool takes it."""
+    """A hub. `endpoint` None: that of HF_ENDPOINT; `token` None: that of HF_TOKEN or `hf auth login`."""
 
-    def __init__(self, token: str | None = None, sleep: Callable[[float], None] = time.sleep) -> None:
-        self._token, self.sleep = token, sleep
+    def __init__(
+        self, token: str | None = None, endpoint: str | None = None, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._token, self._endpoint, self.sleep = token, endpoint, sleep
         self._api: HfApi | None = None
 
     @property
@@ -43,7 +45,7 @@ class HubHttp:
             os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
             from huggingface_hub import HfApi
 
-            api = HfApi(token=self._token)
+            api = HfApi(endpoint=self._endpoint, token=self._token)
             parts = urlsplit(api.endpoint)
             if parts.scheme != "https" and not (parts.scheme == "http" and loopback(parts.netloc)):
                 allowed = "https://…, or http:// on this machine: names and hashes come from there"

@@ -11,6 +11,11 @@ TRIES = 4
 LONGEST_S = 60.0  # somebody waits at a terminal: a service that wants more is named, with its wish
 _PAUSES_S = (0.5, 1.0, 2.0)
 
+_REASONS = (
+    "name or service not known", "temporary failure in name resolution", "connection refused", "timed out",
+    "certificate_verify_failed", "connection reset", "no route to host", "wrong version number",
+)  # fmt: skip
+
 T = TypeVar("T")
 
 
@@ -50,3 +55,9 @@ def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time
         return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - now())
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
+
+
+def reason_of(error: BaseException) -> str:
+    """Why nothing was answered, in a few words; the libraries say it inside several layers of their own."""
+    text = str(error).lower()
+    return next((known for known in _REASONS if known in text), type(error).__name__)

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from .faults import Fault, RecipeError
 from .images import Image, loopback
-from .patience import LaterError, patiently, retry_after
+from .patience import LaterError, patiently, reason_of, retry_after
 from .registry_login import Login, find_login
 
 if TYPE_CHECKING:
@@ -24,10 +24,6 @@ if TYPE_CHECKING:
 LARGEST = 8 * 1024 * 1024  # bytes of a manifest or a config: real ones have some KB
 TIMEOUT_S = (10, 30)
 MAKE_SURE = "make sure of the image's name"
-_REASONS = (
-    "Name or service not known", "Temporary failure in name resolution", "Connection refused", "timed out",
-    "CERTIFICATE_VERIFY_FAILED", "Connection reset", "No route to host", "wrong version number",
-)  # fmt: skip
 _PARAMETER = re.compile(r'([a-z]+)="([^"]*)"', re.IGNORECASE)
 
 
@@ -92,7 +88,7 @@ class RegistryHttp:
                 method, url, headers=headers, timeout=TIMEOUT_S, stream=True, auth=lambda r: r, **options
             )
         except requests.RequestException as error:
-            raise LaterError(f"not reachable ({_reason(error)})", network=True) from None
+            raise LaterError(f"not reachable ({reason_of(error)})", network=True) from None
         if answer.status_code == 429 or answer.status_code >= 500:
             raise LaterError(f"HTTP {answer.status_code}", retry_after(answer.headers))
         return answer
@@ -107,7 +103,7 @@ class RegistryHttp:
                 if len(body) > LARGEST:
                     self.refuse(f"an answer of at most {LARGEST} bytes", MAKE_SURE)
         except requests.RequestException as error:
-            raise LaterError(f"the answer was cut ({_reason(error)})", network=True) from None
+            raise LaterError(f"the answer was cut ({reason_of(error)})", network=True) from None
         declared = answer.headers.get("Content-Length", "")
         if declared.isdecimal() and "Content-Encoding" not in answer.headers and len(body) < int(declared):
             raise LaterError("the answer was cut", network=True)  # requests takes a short body for a whole one
@@ -169,12 +165,3 @@ class RegistryHttp:
 
 def _basic(login: Login) -> str:
     return "Basic " + base64.b64encode(f"{login.user}:{login.password}".encode()).decode()
-
-
-def _reason(error: BaseException) -> str:
-    """The innermost reason of an error of requests, in a few words."""
-    text = str(error)
-    for known in _REASONS:
-        if known.lower() in text.lower():
-            return known.lower().replace("_", " ")
-    return type(error).__name__

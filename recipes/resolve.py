@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .faults import Faults, RecipeError
+from .faults import Fault, Faults, RecipeError
 from .locks import build_lock
 from .sources import HubRef
 
@@ -28,14 +28,15 @@ PACKAGES = ("pypi:", "file:")
 class Resolver:
     """Where wishes are asked for. `project` is the folder that `file:` is relative to; `token` is asked for once.
 
-    `sleep` is called between tries; `wheels` has wheels that need no fetching. A resolver is for one pin: a repository
-    is asked for once.
+    `sleep` is called between tries; `wheels` has wheels that need no fetching; `endpoint` is the hub's, else that of
+    HF_ENDPOINT. A resolver is for one pin: a repository is asked for once.
     """
 
     project: Path
     token: Callable[[], str | None] = lambda: None
     sleep: Callable[[float], None] = time.sleep
     wheels: Path | None = None
+    endpoint: str | None = None
     _hub: Hub | None = field(default=None, init=False)
 
     @property
@@ -43,12 +44,12 @@ class Resolver:
         if self._hub is None:
             from .hub import Hub
 
-            self._hub = Hub(self.token(), self.sleep)
+            self._hub = Hub(self.token(), self.endpoint, self.sleep)
         return self._hub
 
     def resolve(self, name: str, recipe: Recipe, recipe_sha256: str) -> Lock:
         """The lock of a recipe as the world is now. Raises RecipeError with all faults of all its parts."""
-        from .check import recipe_faults
+        from .wishes import recipe_faults
 
         with tempfile.TemporaryDirectory() as temporary:
             work = _Work(self, recipe, self.wheels or Path(temporary), Faults())
@@ -164,10 +165,15 @@ class _Work:
         found = self._files(wish.repo, wish.revision, "speculation") if wish.repo else None
         config = self._read(found[0], "speculation") if found and self._config(found[0]) else None
         if config is not None and self.recipe.engine.name in ("vllm", "sglang"):
-            self.faults.found += depth_faults(wish.method, wish.tokens, self.shape, config)
+            self._once(depth_faults(wish.method, wish.tokens, self.shape, config))
         elif wish.method == "mtp":
-            self.faults.found += depth_faults(wish.method, wish.tokens, self.shape, None)
+            self._once(depth_faults(wish.method, wish.tokens, self.shape, None))
         return found[1] if found else None
+
+    def _once(self, faults: list[Fault]) -> None:
+        """Note what the adapter has not said already."""
+        said = {fault.key for fault in self.faults.found}
+        self.faults.found += [fault for fault in faults if fault.key not in said]
 
     def _files(self, repo: str, revision: str | None, key: str) -> tuple[HubRepo, Source] | None:
         """A repository at its commit, and those of its files that a serve needs."""

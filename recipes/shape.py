@@ -88,7 +88,7 @@ def depth_faults(method: str, tokens: int, shape: Mapping[str, Any], drafter: Ma
         if tokens > block - 1 or (exact and tokens != block - 1):
             allowed = f"{block - 1}{'' if exact else ' or fewer'}: the drafter's block size of {block} minus 1"
             return [Fault(key, tokens, allowed, EDIT)]
-    heads = shape.get("mtp_num_hidden_layers") or shape.get("num_nextn_predict_layers")
+    heads = shape.get("mtp_num_hidden_layers", shape.get("num_nextn_predict_layers"))
     if method == "mtp" and type(heads) is int and tokens > heads > 0 and tokens % heads:
         return [Fault(key, tokens, f"a multiple of {heads}, the model's own prediction layers", EDIT)]
     if method == "mtp" and heads == 0:

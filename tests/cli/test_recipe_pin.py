@@ -61,7 +61,6 @@ def test_a_recipe_edited_since_its_lock_is_mended_by_the_command_the_error_names
 @pytest.mark.parametrize(
     ("recipe", "said"),
     [
-        ("qwen3.8-27b/fp8-dflash2", "it names Qwen/Qwen3.8-27B-FP8"),
         ("smollm2-135m/q5", "smollm2-135m/q5"),
         ("../q4", "allowed: MODEL/NAME"),
     ],

@@ -13,7 +13,7 @@ import pytest
 
 from sluicegate.recipes.check import _untagged, check_all, lock_faults
 from sluicegate.recipes.fields import validate
-from sluicegate.recipes.files import lock_bytes, read_lock, read_recipe
+from sluicegate.recipes.files import lock_bytes, read_lock, read_recipe, write_lock
 from sluicegate.recipes.locks import build_lock
 from sluicegate.recipes.model import Lock
 from sluicegate.recipes.relock import drop_older, relock
@@ -107,7 +107,53 @@ def test_a_lock_under_another_digests_name_is_noticed(folder: Path) -> None:
 def test_merge_conflict_markers_are_faults_of_recipe_and_lock(folder: Path) -> None:
     for path in (folder / f"{LOCAL[1]}.yaml", shipped_lock(LOCAL[0], folder)):
         path.write_text(f"<<<<<<< ours\n{path.read_text()}=======\n>>>>>>> theirs\n")
-    assert {fault.key for fault in check_all([folder])} == {"recipe", "lock"}
+    lock = shipped_lock(LOCAL[0], folder).name
+    assert {fault.key for fault in check_all([folder])} == {f"{LOCAL[1]} recipe", f"{LOCAL[0]} {lock} lock"}
+
+
+def test_a_lock_renamed_or_without_its_recipe_is_noticed(folder: Path) -> None:
+    path = shipped_lock(LOCAL[0], folder)
+    path.rename(path.with_name("f16.json"))
+    (folder / f"{LOCAL[1]}.yaml").unlink()
+    assert {str(fault.value) for fault in check_all([folder])} == {"f16.json", shipped_lock(LOCAL[1], SHIPPED).name}
+
+
+def test_an_older_lock_is_history_only_once_there_is_one_of_today(folder: Path) -> None:
+    recipe = folder / f"{LOCAL[1]}.yaml"
+    old = recipe.read_text()
+    recipe.write_text(old.replace("max_num_seqs: 4", "max_num_seqs: 2"))
+    assert len(check_all([folder])) == 1
+    lock, _ = read_lock(shipped_lock(LOCAL[1], folder))
+    new = build_lock(LOCAL[1], *read_recipe(recipe), lock.engine.source, lock.engine.platforms, lock.sources,
+                     lock.engine.requires, lock.shape, lock.engine.files)  # fmt: skip
+    write_lock(folder, new)
+    assert check_all([folder]) == []
+    assert check_all([folder], [LOCAL[0], LOCAL[1]]) == []
+
+
+def test_a_lock_edited_by_hand_is_noticed(folder: Path) -> None:
+    path = shipped_lock(LOCAL[1], folder)
+    path.write_text(path.read_text().replace('"draft_tokens": null', '"draft_tokens": 3'))
+    assert {fault.key.split()[1] for fault in check_all([folder])} == {"lock", "lock.draft_tokens"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key"),
+    [
+        ("name: qwen3.8-27b,", "name: Qwen/Qwen3.8-27B-FP8,", "model.repo"),
+        ("repo: Qwen/Qwen3.8-27B-FP8", "repo: qwen3.8-27b", "model.repo"),
+        ("repo: Qwen/Qwen3.8-27B-FP8", "repo: hf:Qwen/Q", "model.repo"),
+        ("docker.io/vllm/", "vllm/", "engine.image"),
+        ("tokens: 7", "tokens: 3", "speculation.tokens"),
+        ("--language-model-only", "--trust-remote-code", "args[0]"),
+    ],
+)
+def test_what_can_be_said_of_a_recipe_alone_is_said_before_it_has_a_lock(
+    old: str, new: str, key: str, tmp_path: Path
+) -> None:
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "x.yaml").write_text((EXAMPLES / "recipe.yaml").read_text().replace(old, new))
+    assert {fault.key for fault in check_all([tmp_path])} == {f"m/x {key}"}
 
 
 def test_no_shipped_recipe_has_a_lock_of_zeros() -> None:
