@@ -19,15 +19,14 @@ from sluicegate.recipes.stackfile import edited, project_name, read_stack, recip
 
 from .stack import STACK_HELP, CliError, chosen, find_project, pulumi
 
+TOKEN_HELP = "the variable with the hub's token; else the stack's secret hfToken, HF_TOKEN, or that of `hf auth login`"
+
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="RECIPE", help="as smollm2-135m/q4; may be left out with --lock")
     parser.add_argument("-s", "--stack", metavar="NAME", help=STACK_HELP)
     parser.add_argument("--lock", metavar="DIGEST", help="take this lock (its digest, or 12 hex) and ask nobody")
-    parser.add_argument(
-        "--token-env", metavar="VAR",
-        help="the variable with the hub's token; else the stack's secret hfToken, HF_TOKEN, or that of `hf auth login`",
-    )  # fmt: skip
+    parser.add_argument("--token-env", metavar="VAR", help=TOKEN_HELP)
 
 
 def run(options: Namespace) -> int:

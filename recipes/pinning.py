@@ -41,10 +41,29 @@ def resolved(name: str, folders: Sequence[Path], resolver: Resolver) -> tuple[Lo
     return lock, digest, digest not in {known for _, known in there}
 
 
+def locked(name: str, folders: Sequence[Path]) -> tuple[str, Lock, str]:
+    """The recipe's name and its lock of today, without asking anyone. Raises RecipeError where it has none."""
+    _, sha256 = read_recipe(find_recipe(name, folders))
+    for path in all_locks(name, folders):
+        lock, digest = read_lock(path)
+        if lock.recipe_sha256 == sha256:
+            return name, lock, digest
+    raise RecipeError([Fault("recipe", name, "a recipe with a lock of its present state", pin_command(name))])
+
+
 def promoted(name: str | None, wanted: str, folders: Sequence[Path]) -> tuple[str, Lock, str]:
+    """As `sealed`, and the lock is one that deploys: made of the recipe as it is now."""
+    recipe_name, lock, digest = sealed(name, wanted, folders)
+    recipe, sha256 = read_recipe(find_recipe(recipe_name, folders))
+    if faults := lock_faults(recipe_name, recipe, sha256, lock):
+        raise RecipeError(faults)
+    return recipe_name, lock, digest
+
+
+def sealed(name: str | None, wanted: str, folders: Sequence[Path]) -> tuple[str, Lock, str]:
     """The recipe, lock and digest that a digest (or its first 12 hex) names; of one recipe where `name` says which.
 
-    Raises RecipeError: no such lock, more than one, edited by hand, or made of another recipe than there is now.
+    Raises RecipeError: no such lock, more than one, or edited by hand.
     """
     match = _DIGEST.fullmatch(wanted)
     if match is None:
@@ -64,9 +83,6 @@ def promoted(name: str | None, wanted: str, folders: Sequence[Path]) -> tuple[st
     if not digest.removeprefix("sha256:").startswith(match[1]):
         allowed = f"the digest of {path.name}, whose bytes give {digest}"
         raise RecipeError([Fault("--lock", wanted, allowed, f"restore it from git, or {pin_command(recipe_name)}")])
-    recipe, sha256 = read_recipe(find_recipe(recipe_name, folders))
-    if faults := lock_faults(recipe_name, recipe, sha256, lock):
-        raise RecipeError(faults)
     return recipe_name, lock, digest
 
 

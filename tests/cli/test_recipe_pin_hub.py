@@ -309,3 +309,40 @@ def test_check_finds_a_bump_done_by_half_in_one_message(world: World) -> None:
     assert hashlib.sha256(whole).hexdigest() in done.stderr
     assert name not in done.stderr
     assert world.run("check", "m/none").returncode == 1
+
+
+def test_diff_says_what_a_stack_would_get_and_writes_nothing(world: World) -> None:
+    world.pin()
+    before = {path: path.read_bytes() for path in world.fake.project.rglob("*") if path.is_file()}
+    assert world.run("diff", "m/x", "-s", "prod").stdout == "nothing moves from stack prod to m/x\n"
+    world.hub.repos["Org/Model-DFlash2"].commits["f" * 40] = model_files(DRAFTER)
+    world.hub.repos["Org/Model-DFlash2"].refs["main"] = "f" * 40
+    done = world.run("diff", "m/x", "-s", "prod")
+    assert done.returncode == 0, done.stderr
+    assert f"           -> hf:Org/Model-DFlash2@{'f' * 40}\n" in done.stdout
+    assert "to fetch: 3.0 GB (drafter 3.0 GB)\nsame model; only speed should change (drafter moved)" in done.stdout
+    assert done.stdout.endswith("to take it: sluicegate recipe pin m/x --stack prod\n")
+    assert {path: path.read_bytes() for path in world.fake.project.rglob("*") if path.is_file()} == before
+
+
+def test_two_recipes_or_locks_are_compared_without_a_stack_and_without_a_hub(world: World) -> None:
+    done = world.run("diff", "smollm2-135m/q4", "smollm2-135m/f16")
+    assert "the answers may change: weights, tokenizer moved" in done.stdout
+    assert "1 fault" not in done.stdout
+    world.pin()
+    world.recipe(args=["--kv-cache-dtype", "fp8"])
+    world.pin()
+    old, new = sorted(world.locks, key=lambda path: path.stat().st_mtime_ns)
+    done = world.run("diff", old.stem[-12:], "m/x")
+    assert '  argv        + "--kv-cache-dtype"\n' in done.stdout
+    assert done.stdout.endswith("the answers may change: KV type moved\n")
+    assert world.run("diff", new.stem[-12:], "m/x").stdout.startswith("nothing moves")
+    for words in (
+        ["m/x", "m/none"],
+        ["m/x", "smollm2-135m/q4", "m/x"],
+        ["m/x", "-s", "none"],
+        ["m/x", "m/x", "-s", "a"],
+    ):
+        done = world.run("diff", *words)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith("error: ")

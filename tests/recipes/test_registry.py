@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluicegate.recipes.faults import RecipeError
@@ -251,6 +251,7 @@ def test_the_narrowest_login_of_docker_hub_is_found_under_the_key_docker_writes(
     assert "p'" not in repr(Login("u", "p"))
 
 
+@settings(deadline=None)
 @given(st.text() | st.from_regex(r"[a-z.:/@0-9]{0,40}"))
 def test_junk_names_raise_nothing_but_a_recipe_error(text: str) -> None:
     try:

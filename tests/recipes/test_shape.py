@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluicegate.recipes.faults import Faults
@@ -57,6 +57,7 @@ def test_every_missing_or_wrong_number_is_named_at_once() -> None:
         assert said in faults
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from([*CONFIG, "text_config", "layer_types", "quantization_config"]), json_like))
 def test_junk_configs_give_faults_and_nothing_else(config: dict[str, Any]) -> None:
     shape(config)

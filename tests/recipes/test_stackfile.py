@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluicegate.recipes.faults import RecipeError
@@ -112,6 +112,7 @@ scalars = st.none() | st.booleans() | st.integers() | st.text(max_size=9) | st.d
 maps = st.dictionaries(st.text(min_size=1, max_size=6), scalars | st.lists(scalars, max_size=3), max_size=4)
 
 
+@settings(deadline=None)
 @given(config=maps, style=st.sampled_from([None, True, False]), indent=st.sampled_from([2, 4]))
 def test_any_config_keeps_what_it_says(config: dict[str, object], style: bool | None, indent: int) -> None:
     text = yaml.safe_dump({"config": config}, default_flow_style=style, indent=indent, allow_unicode=True)
@@ -120,6 +121,7 @@ def test_any_config_keeps_what_it_says(config: dict[str, object], style: bool | 
         assert {k: v for k, v in said.items() if k not in ("sluicegate:recipe", "sluicegate:pins")} == before
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="{}[]:,-&*!?|>'\"\n\t #a1<="))
 def test_junk_raises_nothing_but_a_recipe_error(text: str) -> None:
     with contextlib.suppress(RecipeError):
