@@ -117,8 +117,13 @@ class _Work:
             from .relock import shape_of as shape_of_gguf
 
             source = self._packaged(model.repo, model.revision, "model")
-            if source:
-                self.shape |= shape_of_gguf(source, model, self.wheels, self.resolver.project)
+            try:
+                if source:
+                    self.shape |= shape_of_gguf(source, model, self.wheels, self.resolver.project)
+            except ImportError:
+                self.faults.add(
+                    "model.repo", model.repo, "the package gguf, which reads its header", "pip install gguf"
+                )
             return source
         found = self._files(model.repo, model.revision, "model")
         if found and self._config(found[0]):

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import io
+import os
 import subprocess
+import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from unittest import mock
 
 import pytest
 import yaml
 
-from sluicegate.cli import recipe_pin
+from sluicegate.cli import main as command
+from sluicegate.cli import recipe_diff, recipe_pin
 from sluicegate.cli.stack import CliError
 from sluicegate.recipes.check import check_all
 from sluicegate.recipes.files import read_lock
@@ -35,6 +41,14 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
     with image_registry.serving(tmp_path_factory.mktemp("registry")) as found:
         found.push("vllm/vllm-openai", "v1", {"linux/amd64": CUDA, "linux/arm64": CUDA})
         yield found
+
+
+class Done(NamedTuple):
+    """What a command left: exit code and the two streams."""
+
+    returncode: int
+    stdout: str
+    stderr: str
 
 
 @dataclass
@@ -66,14 +80,29 @@ class World:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(yaml.safe_dump({k: v for k, v in data.items() if v is not None}))
 
-    def run(self, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
-        home = str(self.fake.folder)
-        return subprocess.run(
-            [SLUICEGATE, "recipe", *words], cwd=self.fake.project, capture_output=True, text=True, timeout=120,
-            check=False, env=self.fake.env | {"HF_ENDPOINT": self.hub.url, "HF_HOME": f"{home}/hf"} | env,
-        )  # fmt: skip
+    def run(self, *words: str, **env: str) -> Done:
+        """The command's answer; a process of its own only where the client reads a variable as it is imported."""
+        env = self.fake.env | {"HF_HOME": f"{self.fake.folder}/hf"} | env
+        if {"HF_ENDPOINT", "HF_HUB_OFFLINE"} & set(env):
+            env = {"HF_ENDPOINT": self.hub.url} | env
+            done = subprocess.run(
+                [SLUICEGATE, "recipe", *words], cwd=self.fake.project, capture_output=True, text=True, timeout=300,
+                check=False, env=env,
+            )  # fmt: skip
+            return Done(done.returncode, done.stdout, done.stderr)
+        out, err = io.StringIO(), io.StringIO()
+        with (
+            mock.patch.dict(os.environ, env, clear=True), contextlib.chdir(self.fake.project),
+            mock.patch.object(sys, "argv", ["sluicegate", "recipe", *words]),
+            mock.patch.object(recipe_pin, "Resolver", partial(Resolver, endpoint=self.hub.url)),
+            mock.patch.object(recipe_diff, "Resolver", partial(Resolver, endpoint=self.hub.url)),
+            mock.patch("huggingface_hub.constants.HF_TOKEN_PATH", f"{self.fake.folder}/none"),
+            contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as end,
+        ):  # fmt: skip
+            command.main()
+        return Done(int(end.value.code or 0), out.getvalue(), err.getvalue())
 
-    def pin(self, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    def pin(self, *words: str, **env: str) -> Done:
         return self.run("pin", "m/x", "--stack", "prod", *words, **env)
 
     def refused(self, *words: str, **env: str) -> str:
