@@ -14,9 +14,6 @@ from typing import Any
 
 import yaml
 
-from sluicegate.provider.host.files import read_json
-from sluicegate.provider.host.processes import commands
-
 from .stack import Stack, environ, pulumi
 
 CHANGING = {"up", "update", "refresh", "destroy", "import"}
@@ -54,7 +51,7 @@ def project_name(stack: Stack) -> str:
 
 
 def _lock(path: Path) -> Lock:
-    said = read_json(path)
+    said = _object(path)
     if said is None or not said.keys() >= {"hostname", "pid", "username", "timestamp"}:
         return Lock("a run that left it unreadable")
     alive = said["pid"] in {run.pid for run in _pulumis()} if said["hostname"] == socket.gethostname() else None
@@ -88,7 +85,7 @@ def _changes(command: str, stack: str) -> bool:
 def orphans(stack: Stack) -> list[Process]:
     """Plugins in the stack's project whose run has ended. Which stack it was of, a plugin's process does not say."""
     found = []
-    for pid, argv in commands():
+    for pid, argv in _commands():
         words = [os.path.basename(os.fsdecode(word)) for word in argv[:2]]
         name = next((word for word in words if PLUGIN.match(word)), None)
         if name and _within(pid, stack.project) and not _parent_is_pulumi(pid):
@@ -97,7 +94,7 @@ def orphans(stack: Stack) -> list[Process]:
 
 
 def _pulumis() -> Iterator[Process]:
-    for pid, argv in commands():
+    for pid, argv in _commands():
         if os.path.basename(os.fsdecode(argv[0])) == "pulumi":
             yield Process(pid, b" ".join(argv).decode(errors="replace").strip())
 
@@ -117,3 +114,19 @@ def _parent_is_pulumi(pid: int) -> bool:
 
 def _object(text: str) -> dict[str, Any]:
     return dict(json.loads(text or "{}"))
+
+
+def _object(path: Path) -> dict[str, Any] | None:
+    """The JSON object in a file; None when it is gone, or none."""
+    try:
+        value = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _commands() -> Iterator[tuple[int, list[bytes]]]:
+    """Pid and argument list of every process of this machine whose command line can be read."""
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError):
+            yield int(name), Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0")

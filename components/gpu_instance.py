@@ -70,9 +70,9 @@ class GpuInstance(pulumi.ComponentResource):
             command = local.Command(
                 f"{name}-setup-{i}",
                 create=pulumi.Output.secret(step) if hidden else step,
-                logging=local.Logging.NONE if hidden else None,
+                logging=local.Logging.NONE,  # it may print a secret that nobody told us of
                 triggers=[self.machine_id],
-                opts=child(self, depends_on=after, additional_secret_outputs=["stdout", "stderr"] if hidden else None),
+                opts=child(self, depends_on=after, additional_secret_outputs=["stdout", "stderr"]),
             )
             self.steps.append(command)
         self.register_outputs({"address": self.address, "zone": self.zone, "hourlyPrice": self.hourly_price})

@@ -107,7 +107,7 @@ class Front(Resource):
         done = self._host(new).run_job(run, "front", spec, Teller(run))
         if done["result"] != "serving":
             cause = done["cause"] or {"kind": "unknown", "text": "the job ended without an answer"}
-            # A job that was killed may have changed it.
+            # A front that runs is put back as it was; a job that was killed, or a front that was down, may be changed.
             error = ChangedError if done.get("changed", True) else FailedError
             why = run.gave_up() or one_line(cause["text"])
             raise error(f"the front does not serve: {why}.\nnext: `sluicegate logs --front`, mend, then `pulumi up`")

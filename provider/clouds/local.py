@@ -22,7 +22,7 @@ class ThisMachine(Host):
         try:
             yield from verbs.lines(verb, spec)
         except Exception as e:
-            raise HostError(str(e) or type(e).__name__, type(e).__name__) from e
+            raise HostError(verbs.fault(e), type(e).__name__) from e
 
 
 def connect(host: dict[str, Any]) -> Host:

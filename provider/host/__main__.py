@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .verbs import AFTER_KILL, JOBS, Unusable, lines
+from .verbs import AFTER_KILL, JOBS, Unusable, fault, lines
 
 
 def _spec(text: str) -> Any:
@@ -51,7 +51,7 @@ def main(argv: list[str]) -> int:
         print(json.dumps({"error": str(e), "kind": "usage"}))
         return 2
     except Exception as e:  # noqa: BLE001 - the caller gets every fault as an answer
-        print(json.dumps({"error": str(e) or type(e).__name__, "kind": type(e).__name__}))
+        print(json.dumps({"error": fault(e), "kind": type(e).__name__}))
         return 1
     return 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -24,6 +25,15 @@ UTC = timezone.utc  # noqa: UP017 - datetime.UTC came with Python 3.11; hosts ma
 def now() -> str:
     """The time as everything here writes it down: RFC 3339 in UTC, milliseconds."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def said(e: Exception) -> str:
+    """An unforeseen fault in words; a full disk and a refused file are named as what they are."""
+    if isinstance(e, OSError) and e.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"no space left on the disk{f' of {e.filename}' if e.filename else ''}; free some, then run it again"
+    if isinstance(e, OSError) and e.strerror and e.filename:
+        return f"{e.filename}: {e.strerror}"
+    return f"{type(e).__name__}: {e}"
 
 
 def write_atomic(path: Path, data: str | bytes, mode: int = 0o600) -> None:

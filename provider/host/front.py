@@ -16,10 +16,12 @@ from .files import Busy, locked, tail, write_atomic, write_json
 from .jobs import Cancelled, Job
 from .keyfile import write_key
 from .places import Places
-from .public import note_of, public
+from .public import note_of, public, refuses_strangers
 from .service import Service
 from .sources import fetch
 
+# What a change writes, and a failed one restores.
+WRITTEN = ("Caddyfile", "key", "key.previous", "key.until", "front.json")
 STOP_S = 35  # an open stream may go on for this long when the front is stopped
 
 
@@ -49,17 +51,45 @@ def _front(job: Job, places: Places, spec: dict[str, Any], changed: list[str]) -
             service.stop()
         if not (spec.get("domain") or (running and before.get("url") == url)):
             _refuse_taken(port)
-        _configure(caddy, places, spec | {"port": port}, running)
-        changed.append("its configuration and key")
-        write_key(places.front, spec["key"], float(spec["key_overlap_s"]))
-        write_json(places.front / "front.json", note)  # before the start, so that what was started can be ended
-        if not running:
-            _start(service, caddy, places, url)
-        began = time.monotonic()
-        seen = public(job, service, url, spec)
-        checked = {"check": "public", "ok": True, "seen": seen, "s": round(time.monotonic() - began, 3)}
+        kept = {name: _bytes(places.front / name) for name in WRITTEN}
+        try:
+            _configure(caddy, places, spec | {"port": port}, running)
+            changed.append("its configuration and key")
+            write_key(places.front, spec["key"], float(spec["key_overlap_s"]))
+            write_json(places.front / "front.json", note)  # before the start, so that what was started can be ended
+            if not running:
+                _start(service, caddy, places, url)
+            began = time.monotonic()
+            seen = public(job, service, url, spec)
+            checked = {"check": "public", "ok": True, "seen": seen, "s": round(time.monotonic() - began, 3)}
+        except Exception:
+            if running and changed and _put_back(job, caddy, places, kept, str(before.get("url"))):
+                changed.clear()
+            raise
         service.keep()
     return {"result": "serving", "url": url, "port": port, "gate": [checked]}
+
+
+def _bytes(path: Path) -> bytes | None:
+    return path.read_bytes() if path.exists() else None
+
+
+def _put_back(job: Job, caddy: Path, places: Places, kept: dict[str, bytes | None], url: str) -> bool:
+    """Make a running front what it was, address and keys; whether it is. No ^C cuts this."""
+    job.emit("front", "note", text=f"going back to {url}")
+    try:
+        with locked(places.front / "key.lock", "putting back", 10):
+            for name, data in kept.items():
+                if data is None:
+                    (places.front / name).unlink(missing_ok=True)
+                else:
+                    write_atomic(places.front / name, data)
+        words = ["--adapter", "caddyfile", "--config", str(places.front / "Caddyfile")]
+        _run(caddy, places, ["reload", *words, "--address", f"unix/{_admin(places)}"], "does not reload")
+    except (OSError, Busy, FrontFailed) as e:
+        job.emit("front", "fail", text=f"it does not go back: {e}")
+        return False
+    return refuses_strangers(url) is None
 
 
 def _free_port() -> int:

@@ -9,6 +9,7 @@ that is killed is answered for by the job, which takes back what it had begun.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -23,7 +24,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from .files import UTC, now, read_json, write_json
+from .files import UTC, now, read_json, said, write_json
 from .places import Places
 from .processes import Proc
 from .self import detach
@@ -164,8 +165,9 @@ def _answer(job: Job, work: Work, spec: dict[str, Any]) -> None:
         result = {"result": "failed", "cause": {"kind": "cancelled", "text": str(e), "transient": True}}
     except Exception as e:  # noqa: BLE001 - a job answers in every case; the trace goes to its own stderr file
         traceback.print_exc()
-        text = str(e) if hasattr(e, "kind") else f"{type(e).__name__}: {e}"
-        cause = {"kind": getattr(e, "kind", "internal"), "text": text, "transient": getattr(e, "transient", True)}
+        text = str(e) if hasattr(e, "kind") else said(e)
+        kind = getattr(e, "kind", "disk" if isinstance(e, OSError) and e.errno == errno.ENOSPC else "internal")
+        cause = {"kind": kind, "text": text, "transient": getattr(e, "transient", True)}
         result = {"result": "failed", "cause": cause}
     answer: dict[str, Any] = {"phases": job.phases, "gate": [], "cause": None, "log_tail": [], "serving": None} | result
     _append(job.folder / "events.jsonl", answer)

@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from .files import said
 from .places import Places
 
 
@@ -127,6 +128,11 @@ def _there(spec: Any, key: str) -> bool:
             return False
         spec = spec[part]
     return True
+
+
+def fault(e: Exception) -> str:
+    """What a verb could not do, in words."""
+    return said(e) if isinstance(e, OSError) else str(e) or type(e).__name__
 
 
 def lines(verb: str, spec: Any) -> Iterator[str]:

@@ -161,6 +161,33 @@ def test_a_rotation_without_overlap_ends_the_old_key_at_once(door: Door) -> None
     assert door.ask("/v1/models").status == 401
 
 
+@pytest.mark.parametrize("change", [
+    {"domain": "llm.example.invalid", "deadline_s": 2},
+    {"key": "a-second-key-of-tests", "model": "another", "deadline_s": 2},
+    {"paths": ["/v2/*"], "deadline_s": 2},
+])  # fmt: skip
+def test_a_running_front_whose_change_fails_is_put_back_as_it_was(change: dict[str, Any], door: Door) -> None:
+    before = {p.name: p.read_bytes() for p in door.stack.places.front.iterdir() if p.is_file() and p.name != "log"}
+    done = door.change(**change)
+    assert (done["result"], done["changed"]) == ("failed", False)
+    assert door.ask("/v1/models").status == 200
+    assert door.ask("/v1/models", auth="Bearer a-second-key-of-tests").status == 401
+    for name in ("Caddyfile", "key", "key.previous", "front.json"):
+        assert (door.stack.places.front / name).read_bytes() == before[name]
+    assert door.stack.status()["front"]["healthy"]
+
+
+def test_a_rotation_that_is_cancelled_leaves_the_old_key(door: Door) -> None:
+    with door.away():
+        job = door.stack.start("front", door.stack.front(key="a-second-key-of-tests"))
+        until(lambda: (door.stack.places.front / "key").read_text() == "a-second-key-of-tests", "the new key")
+        door.stack.ask("revert", job=job.name)
+        done = door.stack.wait(job)
+    assert (done["result"], done["changed"], done["cause"]["kind"]) == ("failed", False, "cancelled")
+    assert door.ask("/v1/models").status == 200
+    assert door.ask("/v1/models", auth="Bearer a-second-key-of-tests").status == 401
+
+
 @pytest.mark.parametrize("name", ["key", "key.previous"])
 @pytest.mark.parametrize("how", ["emptied", "removed", "another's"])
 def test_a_front_whose_key_files_are_not_as_they_were_written_is_not_healthy(name: str, how: str, door: Door) -> None:
