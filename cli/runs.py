@@ -51,7 +51,7 @@ def project_name(stack: Stack) -> str:
 
 
 def _lock(path: Path) -> Lock:
-    said = _object(path)
+    said = _note(path)
     if said is None or not said.keys() >= {"hostname", "pid", "username", "timestamp"}:
         return Lock("a run that left it unreadable")
     alive = said["pid"] in {run.pid for run in _pulumis()} if said["hostname"] == socket.gethostname() else None
@@ -85,7 +85,7 @@ def _changes(command: str, stack: str) -> bool:
 def orphans(stack: Stack) -> list[Process]:
     """Plugins in the stack's project whose run has ended. Which stack it was of, a plugin's process does not say."""
     found = []
-    for pid, argv in _commands():
+    for pid, argv in _argvs():
         words = [os.path.basename(os.fsdecode(word)) for word in argv[:2]]
         name = next((word for word in words if PLUGIN.match(word)), None)
         if name and _within(pid, stack.project) and not _parent_is_pulumi(pid):
@@ -94,7 +94,7 @@ def orphans(stack: Stack) -> list[Process]:
 
 
 def _pulumis() -> Iterator[Process]:
-    for pid, argv in _commands():
+    for pid, argv in _argvs():
         if os.path.basename(os.fsdecode(argv[0])) == "pulumi":
             yield Process(pid, b" ".join(argv).decode(errors="replace").strip())
 
@@ -116,7 +116,7 @@ def _object(text: str) -> dict[str, Any]:
     return dict(json.loads(text or "{}"))
 
 
-def _object(path: Path) -> dict[str, Any] | None:
+def _note(path: Path) -> dict[str, Any] | None:
     """The JSON object in a file; None when it is gone, or none."""
     try:
         value = json.loads(path.read_text())
@@ -125,7 +125,7 @@ def _object(path: Path) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _commands() -> Iterator[tuple[int, list[bytes]]]:
+def _argvs() -> Iterator[tuple[int, list[bytes]]]:
     """Pid and argument list of every process of this machine whose command line can be read."""
     for name in filter(str.isdigit, os.listdir("/proc")):
         with suppress(OSError):
