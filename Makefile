@@ -42,6 +42,7 @@ lint: ## ruff and mypy
 bench: ## the figures of this project, as ratios within one run
 	@$(PYTHON) -m tools.setup --quiet
 	@.venv/bin/python -m tools.with_env .venv/bin/python -m tools.bench
+	@.venv/bin/python -m tools.with_env .venv/bin/python -m sluicegate.recipes.bench
 	@.venv/bin/python -m tools.with_env .venv/bin/python -m sluicegate.race.bench
 
 env: ## for `eval "$(make -s env)"`: tools on PATH, OPENAI_BASE_URL, OPENAI_API_KEY

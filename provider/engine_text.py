@@ -87,12 +87,15 @@ def failure_text(new: Values, done: Values, after: Values, gave_up: str | None) 
     lines.append(f"now: {end}" + (" as before" if serving else ""))
     if price := new.get("hourlyPrice"):
         lines.append(f"costs meanwhile: {price:g} an hour")
-    if cause.get("mend"):
+    stack = new["host"]["stack"].partition(".")[2]
+    if cause["kind"] == "command line":
+        lines.append(f"next: correct the recipe, then `sluicegate recipe pin {new['recipe']} --stack {stack}`")
+    elif cause.get("mend"):
         lines.append(f"next: {one_line(cause['mend'])}")
     elif after["result"] == "unknown":
-        lines.append("next: `sluicegate status`, then `pulumi up`")
+        lines.append(f"next: `sluicegate status --stack {stack}`, then `pulumi up --stack {stack}`")
     elif serving:
         lines.append("next: put the old pins back (0 operations), or mend and pin again")
     else:
-        lines.append("next: `sluicegate logs`, mend, then `pulumi up`")
+        lines.append(f"next: `sluicegate logs --stack {stack}`, mend, then `pulumi up --stack {stack}`")
     return "\n".join(lines)
