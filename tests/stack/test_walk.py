@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 
 from tests.stack.harness import Project, until
@@ -14,7 +13,7 @@ STEPS = 25
 def test_whatever_happens_in_any_order_state_and_machine_agree(project: Callable[..., Project]) -> None:
     p = project()
     p.up()
-    walk = Walk(p, seed=random.SystemRandom().randrange(1 << 32))
+    walk = Walk(p, seed=20261130)
     walk.run(STEPS)
     assert serves(p)
     p.destroy()
