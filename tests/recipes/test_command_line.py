@@ -29,7 +29,7 @@ COMMIT = "015e795645c74b1a0eeef3b570031fb62e769bc5"
 SPEC = {"method": "dflash", "model": "incoai/Qwen3.8-27B-DFlash2", "revision": COMMIT, "num_speculative_tokens": 7}
 JSON = json.dumps(SPEC, separators=(",", ":"))
 DOCKER = """docker run --runtime nvidia --gpus all \\
-    -v ~/.cache/huggingface:/root/.cache/huggingface \\
+    -v ~/.cache/huggingface:/srv/.cache/huggingface \\
     -p 8000:8000 --ipc=host \\
     vllm/vllm-openai:v0.32.0 """
 LENGTHS = "--served-model-name qwen3.8-27b --max-model-len 32768 --max-num-seqs 256"
