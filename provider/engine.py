@@ -108,7 +108,7 @@ class Engine(Resource):
             done["phases"] = phases | done["phases"]
         if done["result"] != "serving":
             after = _after(new, old)
-            text = failure_text(new, done, after, run.gave_up())
+            text = failure_text(run, new, done, after)
             raise NothingServesError(text) if after["result"] == "down" else FailedError(text)
         run.say(f"serving {new['recipe']} ({short(new['pins']['lock'])}): {tell.summary(done)}")
         at = _now()

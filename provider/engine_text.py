@@ -64,7 +64,7 @@ def preview_notes(old: Values, new: Values) -> Iterator[str]:
         yield f"same model; only speed should change ({', '.join(moved)} moved): checked by ladder, not proven"
 
 
-def failure_text(new: Values, done: Values, after: Values, gave_up: str | None) -> str:
+def failure_text(run: Run, new: Values, done: Values, after: Values) -> str:
     """First a sentence of its own, then a fact a line, at most 12."""
     cause = done["cause"] or {"kind": "unknown", "text": "the job ended without an answer"}
     serving = after["serving"]
@@ -73,7 +73,7 @@ def failure_text(new: Values, done: Values, after: Values, gave_up: str | None) 
         end = "what serves cannot be told from here"
     why = one_line(cause["text"]).rstrip(".")
     lines = [f"{new['recipe']} ({short(new['pins']['lock'])}) does not serve: {why}; {end} now."]
-    if gave_up:
+    if gave_up := run.gave_up():
         lines.append(f"asked to give up: {gave_up}")
     pins = new["pins"]
     lines.append(f"started: engine {pins['engine']}")
@@ -87,8 +87,11 @@ def failure_text(new: Values, done: Values, after: Values, gave_up: str | None) 
     lines.append(f"now: {end}" + (" as before" if serving else ""))
     if price := new.get("hourlyPrice"):
         lines.append(f"costs meanwhile: {price:g} an hour")
-    stack = new["host"]["stack"].partition(".")[2]
-    if cause["kind"] == "command line":
+    stack = run.stack
+    if cause["kind"] == "failed before":
+        again = f"pulumi config set --path endpoint.retry {cause['retry']} --stack {stack}"
+        lines.append(f"next: mend and pin again; to try this lock once more: {again}")
+    elif cause["kind"] == "command line":
         lines.append(f"next: correct the recipe, then `sluicegate recipe pin {new['recipe']} --stack {stack}`")
     elif cause.get("mend"):
         lines.append(f"next: {one_line(cause['mend'])}")

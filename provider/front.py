@@ -110,10 +110,9 @@ class Front(Resource):
             # A front that runs is put back as it was; a job that was killed, or a front that was down, may be changed.
             error = ChangedError if done.get("changed", True) else FailedError
             why = run.gave_up() or one_line(cause["text"])
-            stack = new["host"]["stack"].partition(".")[2]
             raise error(
                 f"the front does not serve: {why}.\n"
-                f"next: `sluicegate logs --front --stack {stack}`, mend, then `pulumi up --stack {stack}`"
+                f"next: `sluicegate logs --front --stack {run.stack}`, mend, then `pulumi up --stack {run.stack}`"
             )
         run.say(f"{done['url']} answered: {done['gate'][0]['seen']}")
         return carry(new, old, self.outputs) | {"url": done["url"]}

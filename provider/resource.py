@@ -52,6 +52,11 @@ class Run:
     secret_names: set[str] = field(default_factory=set)  # outputs that leave as secrets
     began: float = field(default_factory=time.monotonic)
 
+    @property
+    def stack(self) -> str:
+        """The stack's name, as commands that mend are told it; only the URN has it apart from the project's."""
+        return self.urn.split("::")[0].removeprefix("urn:pulumi:")
+
     def say(self, text: str) -> None:
         """A line that stays under Diagnostics."""
         self.log(self.mask(text), "line")

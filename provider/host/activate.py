@@ -152,12 +152,9 @@ def _failed_before(places: Places, digest: str, retry: int) -> dict[str, Any] | 
     failed = read_json(places.failed(digest))
     if not failed or retry > failed["retry"]:
         return None
-    text = (
-        f"this lock failed its gate here at {failed['at']} ({failed['cause']['text']}); nothing was stopped. "
-        f"To try it again: pulumi config set --path endpoint.retry {failed['retry'] + 1} "
-        f"--stack {places.stack.partition('.')[2]}"
-    )
-    return {"kind": "failed before", "text": text, "transient": False}
+    # What matters comes first: a long cause is cut.
+    text = f"nothing was stopped: this lock failed its gate here at {failed['at']}: {failed['cause']['text']}"
+    return {"kind": "failed before", "text": text, "transient": False, "retry": failed["retry"] + 1}
 
 
 def _own(places: Places, spec: dict[str, Any]) -> None:

@@ -232,14 +232,18 @@ CAUSES = [
 
 @pytest.mark.parametrize("cause", CAUSES)
 @pytest.mark.parametrize("after", [STATUS, DOWN, {"result": "unknown", "serving": None}])
-@pytest.mark.parametrize("gave_up", [None, "cancelled"])
+@pytest.mark.parametrize("gave_up", [False, True])
 def test_a_failure_is_a_sentence_and_at_most_twelve_lines_with_the_next_command(
-    cause: Any, after: Any, gave_up: str | None
+    cause: Any, after: Any, gave_up: bool
 ) -> None:
     log = [f"line {i}\r\x1b[31m{'y' * 900}\nmore" for i in range(30)]
     done = FAILED | {"cause": cause, "log_tail": log, "phases": {"load": 1.0, "weights": 2.0}}
-    lines = failure_text(NEW | {"pins": NEW["pins"] | {"drafter": "d"}}, done, after, gave_up).split("\n")
+    run = Run("urn:pulumi:dev::project::type::name")
+    if gave_up:
+        run.cancel.set()
+    lines = failure_text(run, NEW | {"pins": NEW["pins"] | {"drafter": "d"}}, done, after).split("\n")
     assert len(lines) <= 12
+    assert ("asked to give up: cancelled" in lines) == gave_up
     assert lines[0].startswith("smollm2-135m/q4 (")
     assert lines[0].endswith(" now.")
     assert ".;" not in lines[0]
@@ -247,3 +251,12 @@ def test_a_failure_is_a_sentence_and_at_most_twelve_lines_with_the_next_command(
     assert any(line.startswith("now: ") for line in lines)
     assert sum(line.startswith("log: ") for line in lines) == 4
     assert all(line.isprintable() and len(line) < 500 for line in lines)
+
+
+@pytest.mark.parametrize("project", ["project", "my.project"])
+def test_a_lock_that_failed_before_is_told_with_the_whole_command_however_long_its_cause(project: str) -> None:
+    cause = {"kind": "failed before", "text": "nothing was stopped: " + "x" * 5000, "transient": False, "retry": 3}
+    new = NEW | {"host": HOST | {"stack": f"{project}.dev"}}
+    text = failure_text(Run(f"urn:pulumi:dev::{project}::type::name"), new, FAILED | {"cause": cause}, STATUS)
+    assert "nothing was stopped" in text.split("\n")[0]
+    assert text.endswith("pulumi config set --path endpoint.retry 3 --stack dev")
