@@ -23,6 +23,7 @@ class _LateParser(argparse.ArgumentParser):
 
     module = ""
 
+    # argparse has an overload for each type of namespace; this one hands on whatever it is given.
     def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
         if self.module:
             found, self.module = import_module(f".{self.module}", __package__), ""

@@ -7,8 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from sluicegate.provider.clouds import adapter
-from sluicegate.provider.host.places import default_root, run_folder
+from sluicegate.provider.clouds import adapter, local
 from sluicegate.provider.resource import FailedError
 
 from .runs import Lock, Process, deploying, locks, orphans, project_name
@@ -102,9 +101,7 @@ def lost_machine(stack: Stack, config: Values) -> Values | None:
     """A claim of this stack that its state does not know, as a run killed between the two leaves it."""
     if config.get("cloud") != "local":
         return None  # elsewhere the tags have to tell
-    machine = f"{project_name(stack)}.{stack.name.rpartition('/')[2]}"
     root = (config.get("machine") or {}).get("root")
-    folder = (stack.project / root).resolve() if root else default_root()
-    host = {"cloud": "local", "root": str(folder), "run": str(run_folder(folder, machine)), "stack": machine}
-    claim = adapter("local").find(host)
+    wish = {"stack": f"{project_name(stack)}.{stack.name.rpartition('/')[2]}", "root": root and stack.project / root}
+    claim = local.find(local.host_of(wish))
     return claim["host"] if claim else None

@@ -18,7 +18,7 @@ from .targets import Target
 try:
     import fcntl
 except ImportError:  # not on Windows: two runs on one file are not noticed there
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None  # type: ignore[assignment] # a module, or none
 
 SCHEMA = 1
 Document = dict[str, Any]

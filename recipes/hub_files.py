@@ -96,7 +96,8 @@ def lock_files(files: Iterable[HubFile], repo: HubRepo, key: str) -> tuple[LockF
         elif not _hex(sha256 or git_sha1, 64 if sha256 else 40) or not _size(file.size):
             faults.append(Fault(f"{key}.repo", file.path, "a file with its size and hash", "correct HF_ENDPOINT"))
         else:
-            found.append(LockFile(path=file.path, bytes=file.size, sha256=sha256, git_sha1=git_sha1))  # type: ignore[arg-type]
+            known = {"path": file.path, "bytes": file.size, "sha256": sha256, "git_sha1": git_sha1}
+            found.append(LockFile.model_validate(known))  # it takes what the lines above have looked at
     if faults:
         raise RecipeError(faults)
     return tuple(found)

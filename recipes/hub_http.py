@@ -10,6 +10,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urljoin, urlsplit
 
@@ -84,7 +85,7 @@ class HubHttp:
             if urlsplit(following).netloc != home:
                 allowed = f"pages of {home} itself, not of {urlsplit(following).netloc}"
                 raise RecipeError([Fault("HF_ENDPOINT", self.api.endpoint, allowed, "use another mirror")])
-            page, link = self.ask(lambda at=following: self._page(at), repo, revision, key)  # type: ignore[misc]
+            page, link = self.ask(partial(self._page, following), repo, revision, key)
             yield from page
             if not link:
                 return

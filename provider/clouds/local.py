@@ -36,7 +36,7 @@ def connect(host: dict[str, Any]) -> Host:
 
 def machines(wish: dict[str, Any]) -> list[Found]:
     try:
-        claims = _claims(_host(wish), wish["gpu"])
+        claims = _claims(host_of(wish), wish["gpu"])
     except HostError:
         return []  # `make` asks for the same place, and says what is wrong with it
     return [claim for claim in claims if claim["stack_id"] == wish["stackId"]]
@@ -47,7 +47,7 @@ def places(wish: dict[str, Any]) -> list[Place]:  # noqa: ARG001 - there is only
 
 
 def make(wish: dict[str, Any], place: Place, tags: Tags) -> Found:  # noqa: ARG001 - as above
-    host = _host(wish)
+    host = host_of(wish)
     host["run"] = _claim(host, tags)["run"]
     return _found(tags, host, wish["gpu"])
 
@@ -74,7 +74,8 @@ def release(host: dict[str, Any], token: str) -> bool:
     return bool(connect(host).ask("deactivate", {"what": "machine", "token": token})["done"])
 
 
-def _host(wish: dict[str, Any]) -> dict[str, Any]:
+def host_of(wish: dict[str, Any]) -> dict[str, Any]:
+    """How the machine of a stack is reached, claimed or not: of `root` (or null) and `stack`."""
     root = Path(wish["root"]).resolve() if wish.get("root") else default_root()
     return {"cloud": "local", "root": str(root), "run": str(run_folder(root, wish["stack"])), "stack": wish["stack"]}
 
@@ -88,11 +89,8 @@ def _claim(host: dict[str, Any], tags: Tags) -> dict[str, Any]:
 def _claims(host: dict[str, Any], gpu: dict[str, Any] | None = None) -> list[Found]:
     """The claim that holds the place, then one that waits to take it over. Raises HostError where it cannot tell."""
     there = connect(host).ask("claimed")["machine"]
-    note = Path(host["root"], "stacks", host["stack"], "machine.json")
-    if there is None and not note.exists():
+    if there is None:
         return []
-    if not there or not {"stack_id", "token", "phase"} <= there.keys():
-        raise HostError(f"{note} cannot be read, so whose the folder is is unknown", "Foreign")
     if (run := there.get("run")) and Path(run).is_dir():  # as the host program takes it
         host = host | {"run": run}
     waiting = [there | there["next"]] if "next" in there else []

@@ -62,7 +62,7 @@ def _front(job: Job, places: Places, spec: dict[str, Any], changed: list[str]) -
             began = time.monotonic()
             seen = public(job, service, url, spec)
             checked = {"check": "public", "ok": True, "seen": seen, "s": round(time.monotonic() - began, 3)}
-        except Exception:
+        except Exception:  # whatever it was, what ran must be as it was
             if running and changed and _put_back(job, caddy, places, kept, str(before.get("url"))):
                 changed.clear()
             raise
@@ -84,8 +84,7 @@ def _put_back(job: Job, caddy: Path, places: Places, kept: dict[str, bytes | Non
                     (places.front / name).unlink(missing_ok=True)
                 else:
                     write_atomic(places.front / name, data)
-        words = ["--adapter", "caddyfile", "--config", str(places.front / "Caddyfile")]
-        _run(caddy, places, ["reload", *words, "--address", f"unix/{_admin(places)}"], "does not reload")
+        _reload(caddy, places, places.front / "Caddyfile")
     except (OSError, Busy, FrontFailed) as e:
         job.emit("front", "fail", text=f"it does not go back: {e}")
         return False
@@ -117,11 +116,16 @@ def _configure(caddy: Path, places: Places, spec: dict[str, Any], running: bool)
     if running and config.exists() and config.read_text() == wanted:
         return
     write_atomic(new, wanted)
-    words = ["--adapter", "caddyfile", "--config", str(new)]
     if running:  # one that is started says by itself what it cannot read
-        _run(caddy, places, ["validate", *words], "refuses its configuration")
-        _run(caddy, places, ["reload", *words, "--address", f"unix/{_admin(places)}"], "does not reload")
+        words = ["validate", "--adapter", "caddyfile", "--config", str(new)]
+        _run(caddy, places, words, "refuses its configuration")
+        _reload(caddy, places, new)
     os.replace(new, config)
+
+
+def _reload(caddy: Path, places: Places, config: Path) -> None:
+    words = ["reload", "--adapter", "caddyfile", "--config", str(config), "--address", f"unix/{_admin(places)}"]
+    _run(caddy, places, words, "does not reload")
 
 
 def _answers(places: Places) -> bool:

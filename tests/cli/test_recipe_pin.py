@@ -41,7 +41,7 @@ def test_pinning_writes_every_pin_of_the_lock_and_keeps_comments_and_the_rest(pr
     assert said["sluicegate:recipe"] == "smollm2-135m/q4-ngram"
     assert said["sluicegate:machine"] == before["machine"]
     assert pin(project, "smollm2-135m/q4").returncode == 0
-    assert "draftTokens" not in config(project)["sluicegate:pins"]  # type: ignore[operator]
+    assert "draftTokens" not in config(project)["sluicegate:pins"]  # type: ignore[operator] # yaml says object
 
 
 def test_a_recipe_edited_since_its_lock_is_mended_by_the_command_the_error_names(project: Project) -> None:

@@ -6,11 +6,12 @@ import base64
 import contextlib
 import hashlib
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from tests.recipes.loopback import listening
 
 
 @dataclass
@@ -81,14 +82,6 @@ class _Handler(BaseHTTPRequestHandler):
 @contextlib.contextmanager
 def serving(odd: Odd) -> Iterator[Odd]:
     """The registry, on a free port of loopback until the block ends."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"odd": odd}))
-    server.daemon_threads = True
-    odd.host = f"127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
+    with listening(_Handler, odd=odd) as port:
+        odd.host = f"127.0.0.1:{port}"
         yield odd
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -51,7 +51,7 @@ def test_a_failure_is_named_by_its_cause_and_has_a_mend(engine: str, case: dict[
 
 @pytest.mark.parametrize(
     ("engine", "case"),
-    [param for param in CASES if dict(param.values[1]).get("exit_only")],  # type: ignore[arg-type]
+    [param for param in CASES if dict(param.values[1]).get("exit_only")],  # type: ignore[arg-type] # pytest says object
 )
 def test_an_end_without_a_word_is_told_by_how_the_gate_words_its_exit(engine: str, case: dict[str, Any]) -> None:
     verdict = str(GateFailed("port", f"exited with code {case['exit']}"))

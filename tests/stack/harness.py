@@ -15,6 +15,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -214,6 +215,13 @@ class Project:
     def engine_pid(self) -> int:
         current = self.home / "current" / "engine" / "state.json"
         return int(json.loads(current.read_text())["child"]["pid"])
+
+    def kill(self, *marks: str) -> None:
+        """SIGKILL every process of the stack that has one of the marks in its command line."""
+        for pid, line in self.processes().items():
+            if any(mark in line for mark in marks):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
     def clean(self) -> None:
         """Destroy, then end by force whatever a failed test left."""

@@ -52,7 +52,7 @@ SAID = {
     "accepts no draft": "the drafter is not helping: 0 of",
     "never ready": "not ready within its deadline; last answer: HTTP 503",
 }
-BAD |= {fault: Bad(lambda p, fault=fault: faulty(p, fault), SAID[fault]) for fault in FAULTS}  # type: ignore[misc]
+BAD |= {fault: Bad(lambda p, fault=fault: faulty(p, fault), SAID[fault]) for fault in FAULTS}  # type: ignore[misc] # a default
 
 
 def said(text: str, bad: Bad) -> bool:

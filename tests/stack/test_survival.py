@@ -23,15 +23,6 @@ from tests.stack.harness import Project, post, until
 SAME = {"Volume": "same", "Machine": "same", "Engine": "same", "Front": "same"}
 
 
-def kill(p: Project, *marks: str) -> None:
-    for pid, line in p.processes().items():
-        if any(mark in line for mark in marks):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-
-
 def expect_no_changes(p: Project) -> int:
     words = ("preview", "--refresh", "--expect-no-changes", "--stack", p.name)
     return p.pulumi(*words, check=False).code
@@ -79,7 +70,7 @@ def test_a_killed_engine_is_back_by_itself_and_the_stack_quiet(served: Project) 
 
 
 def test_an_engine_that_is_gone_with_its_supervisor_is_shown_and_repaired(served: Project) -> None:
-    kill(served, "/releases/")
+    served.kill("/releases/")
     seen = served.pulumi("preview", "--refresh", "--stack", served.name)
     assert "nothing serves" in seen.text
     assert expect_no_changes(served) == 7
@@ -90,7 +81,7 @@ def test_an_engine_that_is_gone_with_its_supervisor_is_shown_and_repaired(served
 
 def test_after_a_reboot_a_preview_says_what_is_down_and_up_brings_it_back(served: Project) -> None:
     run = Path(json.loads((served.home / "machine.json").read_text())["run"])
-    kill(served, "")
+    served.kill("")
     shutil.rmtree(run)
     seen = served.pulumi("preview", "--refresh", "--stack", served.name)
     assert "nothing serves" in seen.text
@@ -280,9 +271,9 @@ def test_destroy_leaves_nothing_in_whatever_state_the_stack_is(state: str, proje
         p.use(faulty(p, "dies at start"))
     p.up(check=state != "failed first")
     if state == "dead":
-        kill(p, "/releases/")
+        p.kill("/releases/")
     if state == "rebooted":
-        kill(p, "")
+        p.kill("")
     if state == "half swapped":
         p.use(faulty(p, "never ready"))
         up = p.start_up()

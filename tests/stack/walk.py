@@ -134,12 +134,7 @@ class Walk:
 
     def _kill(self, *marks: str) -> None:
         self.faults += 1
-        for pid, line in self.p.processes().items():
-            if any(mark in line for mark in marks):
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    continue
+        self.p.kill(*marks)
 
     def kill_engine(self) -> None:
         before = self.p.status()

@@ -18,7 +18,7 @@ from sluicegate.provider.front import CADDY
 from sluicegate.provider.host import jobs
 from sluicegate.provider.host.files import read_json
 from sluicegate.provider.host.places import Places
-from sluicegate.provider.host.processes import Proc
+from sluicegate.provider.host.processes import Proc, commands
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 ROOT = CHECKOUT / ".cache/tests/root"  # shared, so that nothing is fetched twice
@@ -70,15 +70,7 @@ def kill(*processes: Proc | None) -> None:
 
 def pids_with(text: str) -> list[int]:
     """Processes that have `text` in their command line, our own aside."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit() and int(folder.name) != os.getpid():
-            try:
-                if text.encode() in (folder / "cmdline").read_bytes():
-                    found.append(int(folder.name))
-            except OSError:
-                continue
-    return found
+    return [pid for pid, argv in commands() if pid != os.getpid() and text.encode() in b"\0".join(argv)]
 
 
 class Stack:

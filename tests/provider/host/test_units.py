@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -56,12 +57,16 @@ def other(was: Proc | None, now: Callable[[], Proc | None]) -> Proc:
     return proc
 
 
+def _is_gone(service: Service) -> bool:
+    return not service.supervisor() and not service.child()
+
+
 def reboot(units: Units, *services: Service) -> None:
     keepers = [json.loads(path.read_text())["keeper"] for path in units.folder.glob("*.state")]
     gone = [Proc.of(pid) for pid in keepers]
     kill(*filter(None, gone), *filter(None, (s.supervisor() for s in services)))
     for service in services:
-        until(lambda service=service: not service.supervisor() and not service.child(), "all gone")  # type: ignore[misc]
+        until(partial(_is_gone, service), "all gone")
         for name in ("service.json", "supervisor.json", "state.json"):
             note = json.loads((service.folder / name).read_text())
             for holder in (note, note.get("child") or {}):
